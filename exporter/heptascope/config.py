@@ -1,0 +1,176 @@
+"""The one typed configuration. `config_load` fills it: YAML file < environment < flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from heptascope.quantities import DeviceList, Duration, Listen, Size, parse_listen
+
+DEFAULT_PORT = 17007
+
+
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not a URL of an engine; write http://host:port")
+    return value
+
+
+EngineUrl = Annotated[str, AfterValidator(_http_url)]
+EngineName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+
+
+class _Section(BaseModel):
+    """Every section: unknown keys are errors, values do not change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class EngineFacts(_Section):
+    """Start settings of an engine that its metrics page does not tell; names are the engine's own flags."""
+
+    max_num_seqs: int | None = Field(None, gt=0, description="Most requests that may run at once.")
+    max_num_batched_tokens: int | None = Field(None, gt=0, description="Most tokens that one step may hold.")
+    max_model_len: int | None = Field(None, gt=0, description="Longest sequence that the engine accepts, in tokens.")
+    enable_prefix_caching: bool | None = Field(None, description="Whether prefix caching is on.")
+    enforce_eager: bool | None = Field(None, description="Whether the engine runs without CUDA graphs.")
+    max_cudagraph_capture_size: int | None = Field(None, ge=0, description="Largest batch that a captured CUDA graph covers.")
+    speculative: bool | None = Field(None, description="Whether speculative decoding is configured.")
+    tensor_parallel_size: int | None = Field(None, gt=0, description="GPUs that share each layer.")
+    pipeline_parallel_size: int | None = Field(None, gt=0, description="Pipeline stages.")
+
+
+class EngineSettings(_Section):
+    """One engine to watch."""
+
+    url: EngineUrl = Field(description="Base URL of the engine, or of its metrics page.")
+    name: EngineName | None = Field(
+        None, description="Our name for it (label `engine`); default: its kind, or kind-port if there are several."
+    )
+    kind: str | None = Field(None, description="Engine kind; default: told from its page.")
+    settings: EngineFacts = EngineFacts()
+    gpus: DeviceList = Field(
+        (), description="GPUs that serve it, by index or UUID; default: told from process ids, or all if it is the only engine."
+    )
+
+
+class GpuSettings(_Section):
+    """How GPUs are read."""
+
+    source: Literal["auto", "nvml", "none"] = Field("auto", description="Where GPU signals come from.")
+    interval: Duration = Field(
+        1.0, ge=0.1, le=60, description="Time between two reads of the cheap counters; 100ms is the hardware's floor."
+    )
+    slow_interval: Duration = Field(5.0, ge=1, le=600, description="Time between two reads of the dear counters.")
+    devices: DeviceList = Field((), description="GPUs to read, by index or UUID; default: all.")
+
+
+class HostSettings(_Section):
+    """How the machine around the engine is read."""
+
+    enabled: bool = Field(True, description="Read CPU, cgroup and pressure of the machine and the engine's processes.")
+    interval: Duration = Field(1.0, ge=0.1, le=60, description="Time between two reads.")
+
+
+class PollSettings(_Section):
+    """How engine pages are fetched."""
+
+    interval: Duration = Field(1.0, ge=0.1, le=60, description="Time between two fetches of an engine's page.")
+    timeout: Duration = Field(5.0, gt=0, le=60, description="Time after which a fetch is given up.")
+    max_page_bytes: Size = Field(16 * 2**20, ge=2**16, description="Largest page that is read.")
+
+
+class WindowSettings(_Section):
+    """The short history in memory."""
+
+    retention: Duration = Field(600.0, ge=60, le=3600, description="How far back the in-process history reaches.")
+
+
+class SloSettings(_Section):
+    """What users were promised; the latency symptoms compare with these."""
+
+    time_to_first_token: Duration = Field(2.0, gt=0, description="Objective for the time to the first token.")
+    inter_token_latency: Duration = Field(0.1, gt=0, description="Objective for the time between two tokens.")
+    e2e_latency: Duration = Field(60.0, gt=0, description="Objective for a whole request.")
+
+
+class WebSettings(_Section):
+    """Who may read the pages, and whether over TLS."""
+
+    token: SecretStr | None = Field(None, min_length=8, description="Bearer token that every request but /healthz must show.")
+    token_file: Path | None = Field(None, description="File that holds the token.")
+    tls_cert: Path | None = Field(None, description="PEM certificate chain to serve over TLS.")
+    tls_key: Path | None = Field(None, description="PEM key of the certificate.")
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key go together; set both or neither")
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("token and token_file exclude each other; set one")
+        return self
+
+
+class RecordSettings(_Section):
+    """Writing what the sources read, to replay it later."""
+
+    dir: Path | None = Field(None, description="Folder for the recording; nothing is written without one.")
+    max_bytes: Size = Field(256 * 2**20, ge=2**20, description="Most bytes that recordings may take; the oldest part goes first.")
+    min_free_bytes: Size = Field(512 * 2**20, ge=0, description="Writing pauses while the disk has less room than this.")
+
+
+class LogSettings(_Section):
+    """The log on stderr: one line per event."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level that is written.")
+    format: Literal["text", "json"] = Field("text", description="Lines for people or for machines.")
+
+
+class RulesSettings(_Section):
+    """How the catalogue is evaluated in-process."""
+
+    window: Duration = Field(10.0, ge=5, le=300, description="Range that `[$window]` stands for in-process.")
+    overrides: Mapping[str, Mapping[str, float]] = Field({}, description="Thresholds to change: rule name, threshold name, value.")
+
+
+class PeakSettings(_Section):
+    """Peaks of one GPU model, where the built-in table lacks it or is wrong. Dense rates, without sparsity."""
+
+    dram_bytes_per_second: float | None = Field(None, gt=0, description="Peak DRAM bandwidth.")
+    bf16_flops: float | None = Field(None, gt=0, description="Peak tensor-core rate in bf16, in FLOP/s.")
+    fp8_flops: float | None = Field(None, gt=0, description="Peak tensor-core rate in fp8, in FLOP/s.")
+
+
+class Settings(_Section):
+    """Everything that can be configured."""
+
+    listen: Listen = Field(f":{DEFAULT_PORT}", description="Address to serve on; `:port` means all addresses.")
+    engines: tuple[EngineSettings, ...] = Field((), description="Engines to watch; default: look for the well-known local ports.")
+    gpu: GpuSettings = GpuSettings()
+    host: HostSettings = HostSettings()
+    poll: PollSettings = PollSettings()
+    window: WindowSettings = WindowSettings()
+    slo: SloSettings = SloSettings()
+    web: WebSettings = WebSettings()
+    record: RecordSettings = RecordSettings()
+    log: LogSettings = LogSettings()
+    rules: RulesSettings = RulesSettings()
+    peaks: Mapping[str, PeakSettings] = Field({}, description="Peaks by GPU model name as NVML tells it.")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on; host "" means all addresses."""
+        return parse_listen(self.listen)
+
+    @model_validator(mode="after")
+    def _distinct_engines(self) -> Self:
+        for what, values in (("name", [e.name for e in self.engines if e.name]), ("url", [e.url.rstrip("/") for e in self.engines])):
+            twice = next((v for i, v in enumerate(values) if v in values[:i]), None)
+            if twice is not None:
+                raise ValueError(f"two engines have the {what} {twice!r}; give each its own")
+        return self

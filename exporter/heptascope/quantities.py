@@ -1,0 +1,83 @@
+"""Durations, sizes and addresses as people write them, for the configuration."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|KiB|MB|MiB|GB|GiB)?")
+_BYTES = {"B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, None: 1}
+
+
+def parse_duration(value: Any) -> float:
+    """Return seconds from `100ms`, `1s`, `5m`, `1h` or a bare number of seconds. Raises ValueError."""
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None or isinstance(value, bool):
+        raise ValueError("not a duration; write 100ms, 1s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def format_duration(seconds: float) -> str:
+    """Return the shortest text that `parse_duration` reads back as `seconds`."""
+    unit = next((u for u in ("h", "m", "s") if seconds >= _SECONDS[u] and seconds % _SECONDS[u] == 0), "s" if seconds >= 1 else "ms")
+    return f"{seconds / _SECONDS[unit]:g}{unit}"
+
+
+def parse_size(value: Any) -> int:
+    """Return bytes from `16MiB`, `1GB`, `512kB` or a bare number of bytes. Raises ValueError."""
+    match = _SIZE.fullmatch(str(value).strip())
+    if match is None or isinstance(value, bool):
+        raise ValueError("not a size; write 16MiB, 1GB or a number of bytes")
+    return int(float(match[1]) * _BYTES[match[2]])
+
+
+def format_size(size: int) -> str:
+    """Return the shortest text that `parse_size` reads back as `size`."""
+    unit = next((u for u in ("GiB", "MiB", "KiB", "GB", "MB", "kB") if size >= _BYTES[u] and size % _BYTES[u] == 0), "B")
+    return f"{size // _BYTES[unit]}{unit}"
+
+
+def parse_listen(value: str) -> tuple[str, int]:
+    """Return host and port of `host:port`, `[::1]:port`, `:port` (all addresses: host "") or `port`. Raises ValueError."""
+    match = re.fullmatch(r"(?:(?:\[([0-9A-Fa-f:.%\w]*)\]|([^\[\]:/]*)):)?(\d{1,5})", str(value).strip())
+    if match is None or int(match[3]) > 65535:
+        raise ValueError("not an address to listen on; write host:port, [::1]:port or :port")
+    return match[1] or match[2] or "", int(match[3])
+
+
+def _listen(value: Any) -> str:
+    host, port = parse_listen(value)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _texts(value: Any) -> Any:
+    """Turn a list of numbers and texts into texts: a GPU is named by its index or its UUID."""
+    return (
+        [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
+
+
+def _schema(*kinds: str, examples: list[str]) -> WithJsonSchema:
+    return WithJsonSchema({"type": list(kinds), "examples": examples})
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, when_used="json"),
+    _schema("string", "number", examples=["100ms", "1s", "10m"]),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    PlainSerializer(format_size, when_used="json"),
+    _schema("string", "integer", examples=["16MiB", "1GB"]),
+]
+Listen = Annotated[str, BeforeValidator(_listen), _schema("string", "integer", examples=[":17007", "127.0.0.1:17007"])]
+DeviceList = Annotated[tuple[str, ...], BeforeValidator(_texts)]
