@@ -49,24 +49,18 @@ class EngineSettings(_Section):
     """One engine to watch."""
 
     url: EngineUrl = Field(description="Base URL of the engine, or of its metrics page.")
-    name: EngineName | None = Field(
-        None, description="Our name for it (label `engine`); default: its kind, or kind-port if there are several."
-    )
+    name: EngineName | None = Field(None, description="Our name for it (label `engine`); default: kind, or kind-port.")
     kind: str | None = Field(None, description="Engine kind; default: told from its page.")
     settings: EngineFacts = EngineFacts()
-    gpus: DeviceList = Field(
-        (), description="GPUs that serve it, by index or UUID; default: told from process ids, or all if it is the only engine."
-    )
+    gpus: DeviceList = Field((), description="GPUs that serve it, by index or UUID; default: told from process ids.")
 
 
 class GpuSettings(_Section):
     """How GPUs are read."""
 
     source: Literal["auto", "nvml", "none"] = Field("auto", description="Where GPU signals come from.")
-    interval: Duration = Field(
-        1.0, ge=0.1, le=60, description="Time between two reads of the cheap counters; 100ms is the hardware's floor."
-    )
-    slow_interval: Duration = Field(5.0, ge=1, le=600, description="Time between two reads of the dear counters.")
+    interval: Duration = Field(1.0, ge=0.1, le=60, description="Time between two cheap reads; 100ms is the hardware's floor.")
+    slow_interval: Duration = Field(5.0, ge=1, le=600, description="Time between two reads of what is dear.")
     devices: DeviceList = Field((), description="GPUs to read, by index or UUID; default: all.")
 
 

@@ -23,7 +23,8 @@ def parse_duration(value: Any) -> float:
 
 def format_duration(seconds: float) -> str:
     """Return the shortest text that `parse_duration` reads back as `seconds`."""
-    unit = next((u for u in ("h", "m", "s") if seconds >= _SECONDS[u] and seconds % _SECONDS[u] == 0), "s" if seconds >= 1 else "ms")
+    whole = [u for u in ("h", "m", "s") if seconds >= _SECONDS[u] and seconds % _SECONDS[u] == 0]
+    unit = whole[0] if whole else "s" if seconds >= 1 else "ms"
     return f"{seconds / _SECONDS[unit]:g}{unit}"
 
 
@@ -55,29 +56,21 @@ def _listen(value: Any) -> str:
 
 
 def _texts(value: Any) -> Any:
-    """Turn a list of numbers and texts into texts: a GPU is named by its index or its UUID."""
-    return (
-        [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in value]
-        if isinstance(value, list | tuple)
-        else value
-    )
+    """Turn numbers in a list into texts: a GPU is named by its index or its UUID."""
+    if not isinstance(value, list | tuple):
+        return value
+    return [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in value]
 
 
 def _schema(*kinds: str, examples: list[str]) -> WithJsonSchema:
     return WithJsonSchema({"type": list(kinds), "examples": examples})
 
 
-Duration = Annotated[
-    float,
-    BeforeValidator(parse_duration),
-    PlainSerializer(format_duration, when_used="json"),
-    _schema("string", "number", examples=["100ms", "1s", "10m"]),
-]
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    PlainSerializer(format_size, when_used="json"),
-    _schema("string", "integer", examples=["16MiB", "1GB"]),
-]
-Listen = Annotated[str, BeforeValidator(_listen), _schema("string", "integer", examples=[":17007", "127.0.0.1:17007"])]
+_DURATION_SCHEMA = _schema("string", "number", examples=["100ms", "1s", "10m"])
+_SIZE_SCHEMA = _schema("string", "integer", examples=["16MiB", "1GB"])
+_LISTEN_SCHEMA = _schema("string", "integer", examples=[":17007", "127.0.0.1:17007"])
+
+Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration, when_used="json"), _DURATION_SCHEMA]
+Size = Annotated[int, BeforeValidator(parse_size), PlainSerializer(format_size, when_used="json"), _SIZE_SCHEMA]
+Listen = Annotated[str, BeforeValidator(_listen), _LISTEN_SCHEMA]
 DeviceList = Annotated[tuple[str, ...], BeforeValidator(_texts)]
