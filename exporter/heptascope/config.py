@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from heptascope.quantities import DeviceList, Duration, Listen, Size, parse_listen
 
@@ -161,10 +161,11 @@ class Settings(_Section):
         """Host and port to listen on; host "" means all addresses."""
         return parse_listen(self.listen)
 
-    @model_validator(mode="after")
-    def _distinct_engines(self) -> Self:
-        for what, values in (("name", [e.name for e in self.engines if e.name]), ("url", [e.url.rstrip("/") for e in self.engines])):
+    @field_validator("engines")
+    @classmethod
+    def _distinct(cls, engines: tuple[EngineSettings, ...]) -> tuple[EngineSettings, ...]:
+        for what, values in (("name", [e.name for e in engines if e.name]), ("url", [e.url.rstrip("/") for e in engines])):
             twice = next((v for i, v in enumerate(values) if v in values[:i]), None)
             if twice is not None:
-                raise ValueError(f"two engines have the {what} {twice!r}; give each its own")
-        return self
+                raise ValueError(f"two engines have the {what} {twice}; give each its own")
+        return engines
