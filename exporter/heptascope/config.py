@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -29,6 +29,11 @@ class _Section(BaseModel):
     """Every section: unknown keys are errors, values do not change after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_commented_out(cls, value: Any) -> Any:
+        return {} if value is None else value
 
 
 class EngineFacts(_Section):

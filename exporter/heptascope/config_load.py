@@ -142,6 +142,8 @@ def _explain(error: ErrorDetails, path: KeyPath) -> tuple[str, str]:
         return f"{key} is missing", ""
     if error["type"] == "model_type":
         return f"{key} is not a section", f"allowed below it: {', '.join(_keys_at(path))}"
+    if error["type"] == "too_short":
+        return f"{key} is too short: at least {error['ctx']['min_length']} characters", ""
     text, _, hint = error["msg"].removeprefix("Value error, ").partition("; ")
     text = text.replace("Input should be", "must be")
     return f"{key}{_shown(error['input'], path)}: {text}", hint

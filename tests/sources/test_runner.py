@@ -1,0 +1,289 @@
+"""The runner: schedule, errors, hangs, backoff, statuses."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from heptascope.model import Reading, Reason, SourceStatus
+from heptascope.sources.base import SourceError
+from heptascope.sources.runner import MAX_BACKOFF_SECONDS, Job, Runner, backoff_seconds, next_due
+
+
+class ManualClock:
+    """Time that moves only when a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now - 900.0
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        self.now += seconds
+        return event.is_set()
+
+
+class ScriptedSource:
+    """Answers each read with the next step of a script: an exception to raise, or seconds that the read takes."""
+
+    name, kind, interval, timeout = "vllm", "engine", 1.0, 5.0
+
+    def __init__(self, clock: ManualClock, steps: list[float | Exception], during: Callable[[], None] = lambda: None) -> None:
+        self.clock, self.steps, self.during = clock, steps, during
+        self.reads: list[float] = []
+        self.closed = 0
+
+    def read(self, now: float) -> Reading:
+        self.reads.append(now)
+        step = self.steps.pop(0) if self.steps else 0.0
+        if isinstance(step, Exception):
+            raise step
+        self.clock.now += step
+        self.during()
+        return Reading(self.name, now)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Collected:
+    """What the callbacks received."""
+
+    def __init__(self) -> None:
+        self.readings: list[Reading] = []
+        self.failures: list[tuple[SourceStatus, float, dict[str, Any]]] = []
+
+    def fail(self, status: SourceStatus, t: float, raw: dict[str, Any]) -> None:
+        self.failures.append((status, t, raw))
+
+
+def make(steps: list[float | Exception], during: Callable[[], None] = lambda: None) -> tuple[Job, ScriptedSource, ManualClock, Collected]:
+    """Return a job for a scripted source, with its source, clock and what its callbacks get."""
+    clock, got = ManualClock(), Collected()
+    source = ScriptedSource(clock, steps, during)
+    return Job(source, got.readings.append, got.fail, clock), source, clock, got
+
+
+def drive(job: Job, clock: ManualClock, reads: int) -> list[float]:
+    """Read `reads` times as the runner's loop does; return the delays."""
+    delays = []
+    for _ in range(reads):
+        delays.append(job.run_once())
+        clock.now += delays[-1]
+    return delays
+
+
+def test_reads_stay_on_the_grid_however_long_each_takes() -> None:
+    """Reads of 0.3 s at an interval of 1 s begin at whole seconds: the duration does not add up."""
+    job, source, clock, _ = make([0.3, 0.1, 0.7, 0.2])
+    drive(job, clock, 4)
+    assert [1000.0, 1001.0, 1002.0, 1003.0] == pytest.approx(source.reads)
+
+
+def test_a_late_read_skips_ticks_instead_of_bunching() -> None:
+    """After a read of 3.4 s the next one is on the next free tick, not three at once."""
+    job, source, clock, _ = make([3.4, 0.0, 0.0])
+    drive(job, clock, 3)
+    assert [1000.0, 1004.0, 1005.0] == pytest.approx(source.reads)
+
+
+@pytest.mark.parametrize(
+    ("due", "now", "expected"), [(10.0, 10.0, 11.0), (10.0, 10.9, 11.0), (10.0, 11.0, 12.0), (10.0, 13.5, 14.0), (10.0, 9.5, 11.0)]
+)
+def test_next_due_is_the_first_grid_point_after_now(due: float, now: float, expected: float) -> None:
+    """The grid is `due + n` with n >= 1, and a point that is exactly now has passed."""
+    assert expected == next_due(due, now, 1.0)
+
+
+def test_status_before_the_first_read_is_down_and_says_so() -> None:
+    """A source that was not read yet is not up."""
+    job, *_ = make([])
+    assert SourceStatus("vllm", "engine", False, None, None, Reason.SOURCE_DOWN, "not read yet") == job.status()
+
+
+def test_a_good_read_is_up_with_time_and_duration() -> None:
+    """The status after a good read holds its Unix time and how long it took; the reading went to the callback."""
+    job, _, _, got = make([0.25])
+    job.run_once()
+    assert SourceStatus("vllm", "engine", True, 1000.0, 0.25) == job.status()
+    assert [Reading("vllm", 1000.0)] == got.readings
+
+
+def test_a_source_error_keeps_its_reason_and_message() -> None:
+    """A failed read is down with the source's own reason, and the row for the recording has its message."""
+    job, _, _, got = make([0.0, SourceError(Reason.NO_PERMISSION, "NVML: insufficient permissions")])
+    job.run_once()
+    job.run_once()
+    expected = SourceStatus("vllm", "engine", False, 1000.0, 0.0, Reason.NO_PERMISSION, "NVML: insufficient permissions", 1)
+    assert expected == job.status()
+    assert [(expected, 1000.0, {"t": 1000.0, "dt": 0.0, "error": "NVML: insufficient permissions"})] == got.failures
+
+
+def test_an_unexpected_exception_is_contained_as_invalid(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug in a source is one short warning without a traceback; the traceback is at debug level."""
+    job, *_ = make([KeyError("gpm\nwin")])
+    with caplog.at_level(logging.DEBUG):
+        job.run_once()
+    assert (Reason.INVALID, "KeyError: 'gpm\\nwin'") == (job.status().reason, job.status().message)
+    warnings = [r for r in caplog.records if r.levelno >= logging.WARNING]
+    assert ["source vllm is down: invalid: KeyError: 'gpm\\nwin'"] == [r.getMessage() for r in warnings]
+    assert [None] == [r.exc_info for r in warnings]
+    assert [True] == [r.exc_info is not None for r in caplog.records if r.levelno == logging.DEBUG]
+
+
+def test_one_line_when_it_goes_down_and_one_when_it_recovers(caplog: pytest.LogCaptureFixture) -> None:
+    """Five failed reads and a recovery make two log lines."""
+    job, _, clock, _ = make([0.0, *[SourceError(Reason.SOURCE_DOWN, "connection refused") for _ in range(5)], 0.0])
+    with caplog.at_level(logging.INFO):
+        drive(job, clock, 7)
+    assert ["WARNING", "INFO"] == [r.levelname for r in caplog.records]
+    assert "source vllm is down: source_down: connection refused" == caplog.records[0].getMessage()
+    assert caplog.records[1].getMessage().endswith("(5 failed reads)")
+
+
+def test_backoff_doubles_to_half_a_minute_and_starts_soon() -> None:
+    """At 1 s: 1, 2, 4, 8, 16, 30, 30; a source read once a minute is retried after 1 s; a fast one after its interval."""
+    assert [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] == [backoff_seconds(1.0, n, 0.0) for n in range(1, 8)]
+    assert 1.0 == backoff_seconds(60.0, 1, 0.0)
+    assert 0.1 == backoff_seconds(0.1, 1, 0.0)
+    assert MAX_BACKOFF_SECONDS * 1.2 == backoff_seconds(1.0, 10_000, 1.0)
+
+
+def test_backoff_is_jittered_and_ends_with_the_first_good_read() -> None:
+    """Delays after failures lie within a fifth of the doubling; after the recovery the plain interval is back."""
+    job, _, clock, _ = make([SourceError(Reason.SOURCE_DOWN, "x") for _ in range(4)])
+    delays = drive(job, clock, 6)
+    for delay, middle in zip(delays[:4], [1.0, 2.0, 4.0, 8.0], strict=True):
+        assert middle == pytest.approx(delay, rel=0.2)
+    assert 1.0 == pytest.approx(delays[5])
+
+
+def test_a_hung_read_is_down_while_it_hangs_and_its_late_answer_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """A read of 45 s is reported once, after the timeout; what it brings back is not used; the next read recovers."""
+    seen: list[SourceStatus] = []
+
+    def look() -> None:
+        job.watch()
+        job.watch()
+        seen.append(job.status())
+
+    job, _, clock, got = make([45.0], during=look)
+    with caplog.at_level(logging.INFO):
+        delay = job.run_once()
+        assert (False, Reason.SOURCE_DOWN, "no answer for 45 s") == (seen[0].up, seen[0].reason, seen[0].message)
+        assert (1, []) == (len(got.failures), got.readings)
+        clock.now += delay
+        job.run_once()
+    assert delay == pytest.approx(1.0, rel=0.2)
+    assert (True, 1) == (job.status().up, job.status().failures)
+    assert [Reading("vllm", clock.now)] == got.readings
+    assert 2 == len(caplog.records)
+
+
+def test_a_read_just_within_its_timeout_is_not_hung() -> None:
+    """Exactly the timeout is still an answer."""
+    job, _, _, got = make([5.0])
+    job.run_once()
+    assert (True, 1, []) == (job.status().up, len(got.readings), got.failures)
+
+
+class BlockingSource:
+    """Blocks in its first read until a test lets it go."""
+
+    name, kind, interval, timeout = "nvml", "gpu", 1.0, 5.0
+
+    def __init__(self) -> None:
+        self.entered, self.release, self.reads, self.closed = threading.Event(), threading.Event(), 0, 0
+
+    def read(self, now: float) -> Reading:
+        self.reads += 1
+        self.entered.set()
+        self.release.wait(30)
+        return Reading(self.name, now)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class SteppingClock(ManualClock):
+    """A manual clock whose waits end when the test allows one more tick."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ticks = threading.Semaphore(0)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        if seconds > 0:
+            self.ticks.acquire(timeout=30)
+        return event.is_set()
+
+
+def test_a_hang_costs_its_own_source_only_and_piles_up_no_threads() -> None:
+    """While one source hangs the other keeps reading; there is one thread for each; the hung one recovers when its call returns."""
+    clock, got = SteppingClock(), Collected()
+    arrived: queue.Queue[str] = queue.Queue()
+    hung, good = BlockingSource(), ScriptedSource(clock, [])
+    runner = Runner(lambda reading: arrived.put(reading.source), got.fail, clock)
+    runner.add([hung, good])
+    assert hung.entered.wait(30)
+    assert "vllm" == arrived.get(timeout=30)
+    clock.now += 6.0
+    runner.watch()
+    by_name = {status.name: status for status in runner.statuses()}
+    assert (False, "no answer for 6 s") == (by_name["nvml"].up, by_name["nvml"].message)
+    clock.ticks.release()
+    assert "vllm" == arrived.get(timeout=30)
+    assert (1, 2) == (hung.reads, len(good.reads))
+    assert 2 == sum(thread.name in ("source-nvml", "source-vllm") for thread in threading.enumerate())
+    hung.release.set()
+    clock.ticks.release(100_000)
+    while arrived.get(timeout=30) != "nvml":
+        pass
+    assert {True} == {status.up for status in runner.statuses()}
+    assert [] == runner.stop(30.0)
+
+
+def test_stop_closes_each_source_once_and_leaves_a_hung_one_behind() -> None:
+    """A source that answers is closed from its own thread; a hung one is named, not waited for."""
+    clock = SteppingClock()
+    hung, good = BlockingSource(), ScriptedSource(clock, [])
+    runner = Runner(lambda _: None, lambda *_: None, clock)
+    runner.add([good, hung])
+    assert hung.entered.wait(30)
+    good_thread = next(thread for thread in threading.enumerate() if thread.name == "source-vllm")
+    clock.ticks.release(10)
+    assert ["nvml"] == [name for name in runner.stop(0.05) if name == "nvml"]
+    good_thread.join(30)
+    assert (1, 0) == (good.closed, hung.closed)
+    hung.release.set()
+
+
+def test_an_error_while_closing_stays_inside() -> None:
+    """A source that cannot be closed does not keep the others from closing."""
+
+    class Stubborn(ScriptedSource):
+        def close(self) -> None:
+            raise OSError("busy")
+
+    clock = ManualClock()
+    Job(Stubborn(clock, []), lambda _: None, lambda *_: None, clock).close()
+
+
+def test_two_sources_with_one_name_are_refused() -> None:
+    """Statuses and series go by the source's name, so it must be unique."""
+    clock = SteppingClock()
+    runner = Runner(lambda _: None, lambda *_: None, clock)
+    runner.add([ScriptedSource(clock, [])])
+    with pytest.raises(ValueError, match="two sources are named vllm"):
+        runner.add([ScriptedSource(clock, [])])
+    clock.ticks.release(10)
+    runner.stop(30.0)
