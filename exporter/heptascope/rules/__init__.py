@@ -1,0 +1,1 @@
+"""The catalogue, its evaluation, and the verdict."""

@@ -1,0 +1,1 @@
+"""The one table of signals, their history, and what is derived from them."""

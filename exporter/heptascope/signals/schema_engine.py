@@ -11,7 +11,9 @@ _ANY = ("engine",)
 _DERIVED = ("derived",)
 
 
-def _g(name: str, unit: str, layer: Layer, help: str, by: tuple[str, ...] = _ANY, extra: tuple[str, ...] = (), fold: Fold = Fold.SUM) -> Signal:
+def _g(
+    name: str, unit: str, layer: Layer, help: str, by: tuple[str, ...] = _ANY, extra: tuple[str, ...] = (), fold: Fold = Fold.SUM
+) -> Signal:
     return Signal(f"heptascope_engine_{name}", Kind.GAUGE, unit, layer, ENGINE + extra, by, help, fold)
 
 
@@ -29,10 +31,24 @@ def _i(name: str, layer: Layer | None, extra: tuple[str, ...], help: str, by: tu
 
 _MAX = Fold.MAX
 ROWS: list[Signal] = [
-    Signal("heptascope_engine_info", Kind.INFO, "", None, (*ENGINE, "kind", "version", "model"), _ANY,
-           "Engine kind, version and served model, value 1.", Fold.LAST),
+    Signal(
+        "heptascope_engine_info",
+        Kind.INFO,
+        "",
+        None,
+        (*ENGINE, "kind", "version", "model"),
+        _ANY,
+        "Engine kind, version and served model, value 1.",
+        Fold.LAST,
+    ),
     _i("config_info", None, ("setting", "value"), "One start setting of the engine that rules may need, as text, value 1."),
-    _i("signal_quality_info", None, ("signal", "quality"), "How a signal of this engine was obtained where it is not exact: derived or approximate.", ("derived",)),
+    _i(
+        "signal_quality_info",
+        None,
+        ("signal", "quality"),
+        "How a signal of this engine was obtained where it is not exact: derived or approximate.",
+        ("derived",),
+    ),
     _i("gpu_info", _PAR, ("gpu", "uuid"), "Which GPU serves which engine rank (configuration, process ids, or a lone engine).", _DERIVED),
     # load
     _g("requests_running", "", _SCHED, "Requests in the running batch after the last scheduling step."),
@@ -46,7 +62,13 @@ ROWS: list[Signal] = [
     _c("generation_tokens_total", "tokens", _APP, "Tokens generated."),
     # limits and settings
     _g("sequence_limit", "", _SCHED, "Most requests that may run at once (--max-num-seqs and its like), where it can be known.", fold=_MAX),
-    _g("step_token_limit", "tokens", _SCHED, "Most tokens that one step may hold (--max-num-batched-tokens and its like), where it can be known.", fold=_MAX),
+    _g(
+        "step_token_limit",
+        "tokens",
+        _SCHED,
+        "Most tokens that one step may hold (--max-num-batched-tokens and its like), where it can be known.",
+        fold=_MAX,
+    ),
     _g("model_length_limit", "tokens", _MEM, "Longest sequence that the engine accepts, where it can be known.", fold=_MAX),
     _g("prefix_caching_enabled", "", _MEM, "1 if prefix caching is on, 0 if it is off.", fold=_MAX),
     _g("eager_mode", "", _OP, "1 if the engine runs without CUDA graphs, 0 if it uses them, where it can be known.", fold=_MAX),
@@ -55,7 +77,13 @@ ROWS: list[Signal] = [
     _g("tensor_parallel_size", "", _PAR, "GPUs that share each layer, where it can be known.", fold=_MAX),
     _g("pipeline_parallel_size", "", _PAR, "Pipeline stages, where it can be known.", fold=_MAX),
     # memory
-    _g("kv_cache_usage_ratio", "ratio", _MEM, "Share of the KV cache held by live requests; cached blocks that nobody holds count as free.", fold=_MAX),
+    _g(
+        "kv_cache_usage_ratio",
+        "ratio",
+        _MEM,
+        "Share of the KV cache held by live requests; cached blocks that nobody holds count as free.",
+        fold=_MAX,
+    ),
     _g("kv_cache_capacity_tokens", "tokens", _MEM, "Tokens that the KV cache can hold.", fold=_MAX),
     _c("prefix_cache_queried_tokens_total", "tokens", _MEM, "Prompt tokens looked up in the prefix cache."),
     _c("prefix_cache_hit_tokens_total", "tokens", _MEM, "Prompt tokens found in the prefix cache."),
@@ -83,29 +111,51 @@ ROWS: list[Signal] = [
     _c("spec_drafts_total", "", _SPEC, "Drafts: one per request and step with a draft."),
     _c("spec_draft_tokens_total", "tokens", _SPEC, "Tokens proposed by the drafter."),
     _c("spec_accepted_tokens_total", "tokens", _SPEC, "Draft tokens accepted, the bonus token excluded."),
-    _c("spec_accepted_tokens_per_position_total", "tokens", _SPEC, "Draft tokens accepted at each draft position, from 0.", extra=("position",)),
+    _c(
+        "spec_accepted_tokens_per_position_total",
+        "tokens",
+        _SPEC,
+        "Draft tokens accepted at each draft position, from 0.",
+        extra=("position",),
+    ),
     # work as the engine estimates it
     _c("estimated_flops_total", "", _OP, "FLOP per GPU that the engine estimates for its batches (vLLM --enable-mfu-metrics)."),
     _c("estimated_dram_bytes_total", "bytes", _OP, "DRAM bytes per GPU that the engine estimates for its batches, reads plus writes."),
     # derived, over the derivation window
     _g("step_seconds", "seconds", _SCHED, "Mean time of one engine step over the window, while requests run; absent at idle.", _DERIVED),
-    _g("step_host_gap_ratio", "ratio", _SCHED, "Share of busy time in which the engine's GPUs ran no kernel; a collective that spins hides gaps.", _DERIVED),
+    _g(
+        "step_host_gap_ratio",
+        "ratio",
+        _SCHED,
+        "Share of busy time in which the engine's GPUs ran no kernel; a collective that spins hides gaps.",
+        _DERIVED,
+    ),
     _g("step_host_seconds", "seconds", _SCHED, "Part of the mean step in which the engine's GPUs ran no kernel.", _DERIVED),
     _g("gpu_active_ratio", "ratio", _OP, "Graphics-engine-active ratio over the window, mean of the engine's GPUs.", _DERIVED),
     _g("gpu_sm_active_ratio", "ratio", _HW, "SM active ratio over the window, mean of the engine's GPUs.", _DERIVED),
     _g("gpu_dram_active_ratio", "ratio", _HW, "DRAM active ratio over the window, mean of the engine's GPUs.", _DERIVED),
     _g("gpu_tensor_active_ratio", "ratio", _HW, "Tensor active ratio over the window, mean of the engine's GPUs.", _DERIVED),
     _g("gpu_count", "", _PAR, "GPUs known to serve this rank.", _DERIVED),
-    _g("resource_pressure_ratio", "ratio", _HW,
-       "Use of one resource as a share of what is achievable on it (dram, tensor, pcie, link) or of the step (host gap): the largest is the limiter.",
-       _DERIVED, ("resource",)),
+    _g(
+        "resource_pressure_ratio",
+        "ratio",
+        _HW,
+        "Use of one resource as a share of what can be had of it (dram, tensor, pcie, link; host: gap share of a step): the largest limits.",
+        _DERIVED,
+        ("resource",),
+    ),
     _g("prefix_cache_hit_ratio", "ratio", _MEM, "Hit tokens over queried tokens within the window; absent without queries.", _DERIVED),
     _g("prompt_computed_tokens_per_second", "", _APP, "Prompt tokens computed (not cached) per second over the window.", _DERIVED),
     _g("kv_cache_tokens_per_sequence", "tokens", _MEM, "KV cache tokens held per running request.", _DERIVED),
     _g("spec_acceptance_ratio", "ratio", _SPEC, "Accepted over proposed draft tokens within the window.", _DERIVED),
     _g("spec_accepted_length_tokens", "tokens", _SPEC, "Tokens per draft that a step yields, the bonus token included.", _DERIVED),
-    _g("running_limit_observed", "", _SCHED, "Requests running, if that number stood still at its maximum for the whole window while requests waited: a cap inferred.", _DERIVED),
+    _g(
+        "running_limit_observed",
+        "",
+        _SCHED,
+        "Requests running, if that number stood still at its maximum for the whole window while requests waited: a cap inferred.",
+        _DERIVED,
+    ),
     _g("frontend_share_ratio", "ratio", _APP, "Share of a request's time spent outside the engine: HTTP time minus engine time.", _DERIVED),
     _g("slo_seconds", "seconds", _APP, "Objective for a latency, from the configuration.", ("config",), ("latency",)),
-    _c("clock_seconds_total", "seconds", _APP, "Time for which this engine's page could be read.", _DERIVED),
 ]

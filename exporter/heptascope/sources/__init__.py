@@ -1,0 +1,1 @@
+"""Everything that blocks: GPUs, engines, the host, recordings."""

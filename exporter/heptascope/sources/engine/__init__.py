@@ -1,0 +1,1 @@
+"""Engine pages: one adapter a file."""

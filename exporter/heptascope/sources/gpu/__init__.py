@@ -1,0 +1,1 @@
+"""GPU counters: one source a file."""

@@ -1,0 +1,1 @@
+"""The machine around the engine: one collector a file."""

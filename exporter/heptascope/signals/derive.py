@@ -1,0 +1,86 @@
+"""Derived signals: one pass a second, over the last seconds of the window.
+
+Each derived value is a sample of the reading `derived`, so it is ingested, shown and goes stale like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample, labels
+from heptascope.signals import derive_engine, derive_gpu
+from heptascope.signals.ceilings import CardPeaks
+from heptascope.signals.mapping import map_gpus
+from heptascope.signals.store import Store
+
+SOURCE = "derived"
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveSettings:
+    """What derivation needs to know from the configuration.
+
+    `window` is the span in seconds over which rates are taken. `engine_gpus` maps an engine's name to the indexes of its GPUs.
+    `slo_seconds` maps a latency (time_to_first_token, inter_token_latency, e2e_latency) to its objective.
+    """
+
+    window: float = 10.0
+    engine_gpus: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    peaks: Mapping[str, CardPeaks] = field(default_factory=dict)
+    slo_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class Out:
+    """Collects the samples, reasons and qualities of one pass."""
+
+    def __init__(self, given: set[tuple[str, Labels]]) -> None:
+        """`given` holds series that another source supplies: those are not derived again."""
+        self.samples: list[Sample] = []
+        self.missing: list[Missing] = []
+        self.quality: dict[tuple[str, Labels], Quality] = {}
+        self._given = given
+
+    def add(self, name: str, pairs: Labels, value: float | None, quality: Quality = Quality.DERIVED) -> None:
+        """Add one value; None adds nothing."""
+        if value is not None and (name, pairs) not in self._given:
+            self.samples.append(Sample(name, pairs, value))
+            self.quality[name, pairs] = quality
+
+    def lack(self, name: str, pairs: Labels, reason: Reason, detail: str = "") -> None:
+        """Say why a value is missing, unless another source supplies it."""
+        if (name, pairs) not in self._given:
+            self.missing.append(Missing(name, reason, detail, pairs))
+
+
+class Deriver:
+    """Holds the counters that derivation owns, and makes one reading a pass."""
+
+    def __init__(self, store: Store, settings: DeriveSettings | None = None) -> None:
+        """Derive from `store`."""
+        self._store = store
+        self._settings = settings or DeriveSettings()
+        self._busy = derive_engine.BusyTime()
+
+    def step(self, now: float) -> Reading:
+        """Return the reading of everything that can be derived at `now`."""
+        settings, window = self._settings, self._store.window
+        out = Out(self._given())
+        reasons = self._store.missing()
+        gpus = derive_gpu.derive_gpus(window, now, settings.window, settings.peaks, out)
+        mapping, ambiguous = map_gpus(window, settings.engine_gpus)
+        for (engine, rank), mine in mapping.items():
+            for gpu, uuid in mine:
+                out.add("heptascope_engine_gpu_info", labels(engine=engine, rank=rank, gpu=gpu, uuid=uuid), 1.0)
+        for pairs in derive_engine.entities(window):
+            self._busy.advance(window, pairs, now, out)
+            key = dict(pairs)
+            entity = (key.get("engine", ""), key.get("rank", ""))
+            mine_pairs = [labels(gpu=g, uuid=u) for g, u in mapping.get(entity, ())]
+            cards = [gpus[p] for p in mine_pairs if p in gpus]
+            context = derive_engine.Context(window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds)
+            derive_engine.derive_engine(context, out)
+        return Reading(SOURCE, now, out.samples, [], out.missing, out.quality)
+
+    def _given(self) -> set[tuple[str, Labels]]:
+        return self._store.given_derived(SOURCE)

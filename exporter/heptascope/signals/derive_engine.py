@@ -1,0 +1,268 @@
+"""Derived engine signals: steps, host gap, hit ratios, speculation, and the pressure on each resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from heptascope.model import Labels, Missing, Quality, Reason
+from heptascope.signals.ceilings import ACHIEVABLE
+from heptascope.signals.derive_gpu import Card
+from heptascope.signals.rates import Growth, growth, mean, points, share_positive
+from heptascope.signals.window import Window
+
+BUSY_SHARE_MINIMUM = 0.05
+"""Below this share of busy time the window says nothing about a step (own choice: half a second in ten)."""
+
+PEER_TRAFFIC_BYTES_PER_SECOND = 50e6
+"""NVLink traffic per GPU above which collectives run, whose spinning kernels hide host gaps (own choice; two idle H200s show none, a
+two-GPU decode of an 8B model 10 GiB/s)."""
+
+_PREFIX = "heptascope_engine_"
+
+
+class Collector(Protocol):
+    """Where derived values and reasons go."""
+
+    def add(self, name: str, pairs: Labels, value: float | None, quality: Quality = ...) -> None:
+        """Add one value; None adds nothing."""
+        ...
+
+    def lack(self, name: str, pairs: Labels, reason: Reason, detail: str = ...) -> None:
+        """Say why a value is missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One engine rank at one moment: its window, its GPUs, and why things are missing elsewhere."""
+
+    window: Window
+    now: float
+    span: float
+    pairs: Labels
+    cards: Sequence[Card]
+    ambiguous: bool
+    reasons: Sequence[Missing]
+    slo_seconds: Mapping[str, float]
+
+    def growth(self, name: str) -> Growth | None:
+        """Return the growth of one of the engine's counters over the window."""
+        return growth(self.window.get(_PREFIX + name, self.pairs), self.now, self.span)
+
+    def mean(self, name: str) -> float | None:
+        """Return the mean of one of the engine's gauges over the window."""
+        return mean(self.window.get(_PREFIX + name, self.pairs), self.now, self.span)
+
+    def reason(self, *signals: str) -> tuple[Reason, str]:
+        """Return why the first missing one of `signals` is missing."""
+        for signal in signals:
+            for found in self.reasons:
+                if found.signal == signal and set(found.labels) <= {*self.pairs, *(p for c in self.cards for p in c.pairs)}:
+                    return found.reason, found.detail
+        return Reason.NO_SOURCE, f"nothing supplies {signals[0]}" if signals else ""
+
+
+def entities(window: Window) -> list[Labels]:
+    """Return the label pairs of every engine rank that reports requests or identity."""
+    found = {s.pairs for s in window.series(_PREFIX + "requests_running") if s.live}
+    for series in window.series(_PREFIX + "info"):
+        if series.live:
+            found.add(tuple(p for p in series.pairs if p[0] in ("engine", "rank")))
+    return sorted(found)
+
+
+class BusyTime:
+    """`heptascope_engine_busy_seconds_total`: our own counter, which never goes backwards."""
+
+    def __init__(self) -> None:
+        self._state: dict[Labels, tuple[float, float, float]] = {}
+
+    def advance(self, window: Window, pairs: Labels, now: float, out: Collector) -> None:
+        """Add the busy time between the polls that came since the last pass."""
+        series = window.get(_PREFIX + "requests_running", pairs)
+        if series is None or not series.live:
+            return
+        last_t, last_v, total = self._state.get(pairs, (series.t[0], series.v[0], 0.0))
+        times, values = points(series, now, now - last_t)
+        for t, v in zip(times, values, strict=True):
+            if t > last_t:
+                if v == v and last_v == last_v:
+                    total += (t - last_t) * ((v > 0) + (last_v > 0)) / 2
+                last_t, last_v = t, v
+        self._state[pairs] = (last_t, last_v, total)
+        out.add(_PREFIX + "busy_seconds_total", pairs, total)
+
+
+def derive_engine(c: Context, out: Collector) -> None:
+    """Derive every engine signal that the window allows."""
+    busy = share_positive(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)
+    share = busy[0] / busy[1] if busy else None
+    _gpu_means(c, out)
+    gap = _steps(c, share, out)
+    _pressure(c, gap, share, out)
+    _cache(c, out)
+    _speculation(c, out)
+    _limits(c, out)
+    for latency, seconds in c.slo_seconds.items():
+        out.add(_PREFIX + "slo_seconds", tuple(sorted((*c.pairs, ("latency", latency)))), seconds, Quality.EXACT)
+
+
+def _average(cards: Sequence[Card], what: str) -> float | None:
+    values = [card.activity[what] for card in cards if what in card.activity]
+    return sum(values) / len(values) if values and len(values) == len(cards) else None
+
+
+_MEANS = {
+    "gpu_active_ratio": "graphics_engine_active",
+    "gpu_sm_active_ratio": "sm_active",
+    "gpu_dram_active_ratio": "dram_active",
+    "gpu_tensor_active_ratio": "tensor_active",
+}
+
+
+def _gpu_means(c: Context, out: Collector) -> None:
+    out.add(_PREFIX + "gpu_count", c.pairs, float(len(c.cards)) if c.cards else None)
+    for name, what in _MEANS.items():
+        value = _average(c.cards, what)
+        out.add(_PREFIX + name, c.pairs, value)
+        if value is None:
+            _lack_gpu(c, name, f"heptascope_gpu_{what}_ratio", out)
+
+
+def _lack_gpu(c: Context, name: str, input_signal: str, out: Collector) -> None:
+    if c.ambiguous:
+        out.lack(_PREFIX + name, c.pairs, Reason.AMBIGUOUS, "it cannot be told which GPU serves this rank; set engines[].gpus")
+    else:
+        out.lack(_PREFIX + name, c.pairs, *c.reason(input_signal))
+
+
+def _peer_traffic(c: Context) -> bool:
+    rates = [card.rates.get("nvlink_receive", 0.0) + card.rates.get("nvlink_transmit", 0.0) for card in c.cards]
+    return len(c.cards) > 1 and (
+        max(rates, default=0.0) > PEER_TRAFFIC_BYTES_PER_SECOND or not any("nvlink_receive" in k.rates for k in c.cards)
+    )
+
+
+def _steps(c: Context, share: float | None, out: Collector) -> float | None:
+    """Derive step time and host gap; return the gap."""
+    names = ("step_seconds", "step_host_gap_ratio", "step_host_seconds")
+    if share is None or share < BUSY_SHARE_MINIMUM:
+        reason = c.reason(_PREFIX + "requests_running") if share is None else (Reason.IDLE, "no requests are running")
+        for name in names:
+            out.lack(_PREFIX + name, c.pairs, *reason)
+        return None
+    steps = c.growth("steps_total")
+    step = share * steps.seconds / steps.amount if steps is not None and steps.amount >= 1 else None
+    out.add(_PREFIX + "step_seconds", c.pairs, step, Quality.APPROXIMATE)
+    if step is None:
+        out.lack(_PREFIX + "step_seconds", c.pairs, *c.reason(_PREFIX + "steps_total"))
+    active = _average(c.cards, "graphics_engine_active")
+    if active is None:
+        for name in names[1:]:
+            _lack_gpu(c, name, "heptascope_gpu_graphics_engine_active_ratio", out)
+        return None
+    if _peer_traffic(c):
+        for name in names[1:]:
+            out.lack(
+                _PREFIX + name,
+                c.pairs,
+                Reason.AMBIGUOUS,
+                "GPUs of this rank talk to each other; a spinning collective kernel counts as active",
+            )
+        return None
+    gap = min(max(1 - active / share, 0.0), 1.0)
+    out.add(_PREFIX + "step_host_gap_ratio", c.pairs, gap)
+    out.add(_PREFIX + "step_host_seconds", c.pairs, gap * step if step is not None else None, Quality.APPROXIMATE)
+    return gap
+
+
+def _pressure(c: Context, gap: float | None, share: float | None, out: Collector) -> None:
+    """Put each resource on one scale: 1 is all that can be had from it."""
+    found: dict[str, float] = {}
+    if share:
+        dram, tensor = _average(c.cards, "dram_active"), _average(c.cards, "tensor_active")
+        if dram is not None:
+            found["dram"] = dram / ACHIEVABLE.dram
+        if tensor is not None:
+            found["tensor"] = tensor / ACHIEVABLE.tensor
+        pcie = [
+            max(card.rates["pcie_receive"], card.rates["pcie_transmit"]) / card.pcie_usable
+            for card in c.cards
+            if card.pcie_usable and "pcie_receive" in card.rates and "pcie_transmit" in card.rates
+        ]
+        if pcie:
+            found["pcie"] = max(pcie)
+        link = [
+            max(card.rates["nvlink_receive"], card.rates["nvlink_transmit"]) / (card.nvlink_bandwidth * ACHIEVABLE.nvlink)
+            for card in c.cards
+            if card.nvlink_bandwidth and "nvlink_receive" in card.rates and "nvlink_transmit" in card.rates
+        ]
+        if link:
+            found["link"] = max(link)
+        if gap is not None:
+            found["host"] = gap
+    for resource, value in found.items():
+        out.add(_PREFIX + "resource_pressure_ratio", tuple(sorted((*c.pairs, ("resource", resource)))), value)
+    if "dram" not in found or "tensor" not in found:
+        if share == 0.0:
+            out.lack(_PREFIX + "resource_pressure_ratio", c.pairs, Reason.IDLE, "no requests are running")
+        else:
+            _lack_gpu(c, "resource_pressure_ratio", "heptascope_gpu_dram_active_ratio", out)
+
+
+def _quotient(over: Growth | None, under: Growth | None) -> float | None:
+    return over.amount / under.amount if over is not None and under is not None and under.amount > 0 else None
+
+
+def _cache(c: Context, out: Collector) -> None:
+    queried, hit = c.growth("prefix_cache_queried_tokens_total"), c.growth("prefix_cache_hit_tokens_total")
+    ratio = _quotient(hit, queried)
+    out.add(_PREFIX + "prefix_cache_hit_ratio", c.pairs, ratio)
+    if ratio is None:
+        reason = (
+            (Reason.IDLE, "no look-ups in the window") if queried is not None else c.reason(_PREFIX + "prefix_cache_queried_tokens_total")
+        )
+        out.lack(_PREFIX + "prefix_cache_hit_ratio", c.pairs, *reason)
+    prompt, cached = c.growth("prompt_tokens_total"), c.growth("prompt_cached_tokens_total") or hit
+    if prompt is not None:
+        computed = prompt.amount - (cached.amount if cached is not None else 0.0)
+        out.add(_PREFIX + "prompt_computed_tokens_per_second", c.pairs, max(computed, 0.0) / prompt.seconds)
+    usage, capacity, running = c.mean("kv_cache_usage_ratio"), c.mean("kv_cache_capacity_tokens"), c.mean("requests_running")
+    if usage is not None and capacity and running:
+        out.add(_PREFIX + "kv_cache_tokens_per_sequence", c.pairs, usage * capacity / running)
+    _frontend(c, out)
+
+
+def _frontend(c: Context, out: Collector) -> None:
+    """Derive the part of finished requests' time that lies in none of the engine's own phases."""
+    total = growth(c.window.get(_PREFIX + "e2e_latency_seconds_sum", c.pairs), c.now, c.span)
+    phases = [growth(c.window.get(f"{_PREFIX}{p}_time_seconds_sum", c.pairs), c.now, c.span) for p in ("queue", "prefill", "decode")]
+    if total is not None and total.amount > 0 and all(p is not None for p in phases):
+        inside = sum(p.amount for p in phases if p is not None)
+        out.add(_PREFIX + "frontend_share_ratio", c.pairs, min(max(1 - inside / total.amount, 0.0), 1.0))
+
+
+def _speculation(c: Context, out: Collector) -> None:
+    drafted, accepted, drafts = c.growth("spec_draft_tokens_total"), c.growth("spec_accepted_tokens_total"), c.growth("spec_drafts_total")
+    ratio = _quotient(accepted, drafted)
+    out.add(_PREFIX + "spec_acceptance_ratio", c.pairs, ratio)
+    per_draft = _quotient(accepted, drafts)
+    out.add(_PREFIX + "spec_accepted_length_tokens", c.pairs, 1 + per_draft if per_draft is not None else None)
+    if ratio is None:
+        reason = (Reason.IDLE, "no drafts in the window") if drafted is not None else c.reason(_PREFIX + "spec_draft_tokens_total")
+        for name in ("spec_acceptance_ratio", "spec_accepted_length_tokens"):
+            out.lack(_PREFIX + name, c.pairs, *reason)
+
+
+def _limits(c: Context, out: Collector) -> None:
+    """Infer a cap on running requests: their number stands at its maximum through the window while others wait."""
+    running = [v for v in points(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)[1] if v == v]
+    waiting = [v for v in points(c.window.get(_PREFIX + "requests_waiting", c.pairs), c.now, c.span)[1] if v == v]
+    if len(running) < 4 or len(waiting) < 4 or min(waiting) <= 0:
+        return
+    top = max(running)
+    flat = sum(v == top for v in running) * 2 >= len(running) and min(running) >= min(0.9 * top, top - 1)
+    if top >= 1 and flat:
+        out.add(_PREFIX + "running_limit_observed", c.pairs, top)

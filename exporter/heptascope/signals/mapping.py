@@ -1,0 +1,75 @@
+"""Which GPU serves which engine rank: configuration, process ids, or a lone engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from heptascope.signals.window import Window
+
+Entity = tuple[str, str]  # engine, rank
+Gpu = tuple[str, str]  # index, uuid
+_ENGINE_ROLES = ("engine_core", "worker")
+
+
+def _live(window: Window, name: str) -> list[dict[str, str]]:
+    return [s.labels for s in window.series(name) if s.live]
+
+
+def known_gpus(window: Window) -> list[Gpu]:
+    """Return the GPUs that report, in order of their index."""
+    found = {
+        (row.get("gpu", ""), row.get("uuid", "")) for name in ("heptascope_gpu_info", "heptascope_gpu_up") for row in _live(window, name)
+    }
+    if not found:
+        names = ("heptascope_gpu_sm_active_ratio", "heptascope_gpu_utilization_ratio", "heptascope_gpu_power_watts")
+        found = {(row.get("gpu", ""), row.get("uuid", "")) for name in names for row in _live(window, name)}
+    return sorted(found, key=lambda g: (len(g[0]), g))
+
+
+def known_engines(window: Window) -> list[Entity]:
+    """Return the engine ranks whose page is read."""
+    rows = _live(window, "heptascope_engine_info")
+    rows += _live(window, "heptascope_engine_requests_running")
+    return sorted({(row.get("engine", ""), row.get("rank", "")) for row in rows})
+
+
+def _by_process(window: Window, ranks: Mapping[str, list[str]]) -> dict[Entity, list[Gpu]]:
+    owner = {
+        row["pid"]: row.get("engine", "")
+        for row in _live(window, "heptascope_host_process_info")
+        if row.get("role") in _ENGINE_ROLES and "pid" in row
+    }
+    found: dict[Entity, list[Gpu]] = {}
+    for row in _live(window, "heptascope_gpu_process_memory_bytes"):
+        engine = owner.get(row.get("pid", ""))
+        if engine and len(ranks.get(engine, ())) == 1:
+            gpus = found.setdefault((engine, ranks[engine][0]), [])
+            gpu = (row.get("gpu", ""), row.get("uuid", ""))
+            if gpu not in gpus:
+                gpus.append(gpu)
+    return {entity: sorted(gpus) for entity, gpus in found.items()}
+
+
+def map_gpus(window: Window, configured: Mapping[str, Sequence[str]]) -> tuple[dict[Entity, list[Gpu]], set[Entity]]:
+    """Return (GPUs of each engine rank, the ranks for which they cannot be told).
+
+    Process ids show only devices on which a process holds memory; a lone engine with one rank is served by every GPU that we see.
+    """
+    gpus, entities = known_gpus(window), known_engines(window)
+    ranks: dict[str, list[str]] = {}
+    for engine, rank in entities:
+        ranks.setdefault(engine, []).append(rank)
+    found: dict[Entity, list[Gpu]] = {}
+    by_process = _by_process(window, ranks)
+    ambiguous: set[Entity] = set()
+    for engine, rank in entities:
+        wanted = configured.get(engine)
+        if wanted is not None and len(ranks[engine]) == 1:
+            found[engine, rank] = [g for g in gpus if g[0] in wanted or g[1] in wanted]
+        elif (engine, rank) in by_process:
+            found[engine, rank] = by_process[engine, rank]
+        elif len(entities) == 1:
+            found[engine, rank] = gpus
+        elif gpus:
+            ambiguous.add((engine, rank))
+    return found, ambiguous
