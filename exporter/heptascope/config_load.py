@@ -37,8 +37,8 @@ class Configuration:
     origins: Mapping[KeyPath, str]
 
     def origin(self, path: KeyPath) -> str:
-        """Return where the value at `path`, or the whole that it belongs to, came from; `default` if nobody set it."""
-        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), "default")
+        """Return where the value at `path` came from; `default` if nobody set it."""
+        return self.origins.get(path, "default")
 
 
 def load(
@@ -119,7 +119,15 @@ def _set(merged: dict[str, Any], origins: dict[KeyPath, str], path: KeyPath, val
     section[path[-1]] = value
     for old in [p for p in origins if p[: len(path)] == path]:
         del origins[old]
-    origins[path] = origin
+    origins |= dict.fromkeys(_paths(value, path), origin)
+
+
+def _paths(value: Any, at: KeyPath) -> Iterator[KeyPath]:
+    """Yield the path of `value` and of everything inside it."""
+    yield at
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in items:
+        yield from _paths(child, (*at, key))
 
 
 def _one_line(exc: ValidationError, origins: Mapping[KeyPath, str]) -> UserError:

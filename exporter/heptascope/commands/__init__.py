@@ -1,0 +1,1 @@
+"""The sub-commands, one module each; a module whose name begins with an underscore is shared by several."""
