@@ -64,7 +64,7 @@ def load(
     try:
         return Configuration(Settings.model_validate(merged), origins)
     except ValidationError as exc:
-        raise _one_line(exc, origins) from exc
+        raise _one_line(exc, merged, origins) from exc
 
 
 def environment_variables(model: type[BaseModel] = Settings, at: KeyPath = ()) -> dict[str, KeyPath]:
@@ -130,18 +130,18 @@ def _paths(value: Any, at: KeyPath) -> Iterator[KeyPath]:
         yield from _paths(child, (*at, key))
 
 
-def _one_line(exc: ValidationError, origins: Mapping[KeyPath, str]) -> UserError:
+def _one_line(exc: ValidationError, merged: dict[str, Any], origins: Mapping[KeyPath, str]) -> UserError:
     errors = exc.errors(include_url=False)
     first, more = errors[0], len(errors) - 1
     path: KeyPath = first["loc"]
     where = next((origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in origins), "configuration")
-    message, hint = _explain(first, path)
+    message, hint = _explain(first, path, _value_at(merged, path))
     if more:
         hint = f"{hint}; and {more} more" if hint else f"and {more} more"
     return UserError(message, where=where, hint=hint)
 
 
-def _explain(error: ErrorDetails, path: KeyPath) -> tuple[str, str]:
+def _explain(error: ErrorDetails, path: KeyPath, given: Any) -> tuple[str, str]:
     """Return what is wrong with which value, and what is allowed."""
     key = dotted(path)
     if error["type"] == "extra_forbidden":
@@ -154,12 +154,24 @@ def _explain(error: ErrorDetails, path: KeyPath) -> tuple[str, str]:
         return f"{key} is too short: at least {error['ctx']['min_length']} characters", ""
     text, _, hint = error["msg"].removeprefix("Value error, ").partition("; ")
     text = text.replace("Input should be", "must be")
-    return f"{key}{_shown(error['input'], path)}: {text}", hint
+    if isinstance(error["input"], float) and isinstance(given, str):  # a duration: limits are in seconds
+        text += " s"
+    return f"{key}{_shown(given, path)}: {text}", hint
 
 
 def _shown(value: Any, path: KeyPath) -> str:
     """Return the faulty value for the message; secrets and whole sections are left out."""
     return f" = {value}" if isinstance(value, str | int | float) and path != ("web", "token") else ""
+
+
+def _value_at(merged: Any, path: KeyPath) -> Any:
+    """Return the value as it was given, before any conversion; None if there is none."""
+    for part in path:
+        try:
+            merged = merged[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return merged
 
 
 def _keys_at(path: KeyPath) -> list[str]:
