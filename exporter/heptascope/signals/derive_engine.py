@@ -99,6 +99,7 @@ def derive_engine(c: Context, out: Collector) -> None:
     """Derive every engine signal that the window allows."""
     busy = share_positive(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)
     share = busy[0] / busy[1] if busy else None
+    _has_work(c, out)
     _gpu_means(c, out)
     gap = _steps(c, share, out)
     _pressure(c, gap, share, out)
@@ -107,6 +108,17 @@ def derive_engine(c: Context, out: Collector) -> None:
     _limits(c, out)
     for latency, seconds in c.slo_seconds.items():
         out.add(_PREFIX + "slo_seconds", tuple(sorted((*c.pairs, ("latency", latency)))), seconds, Quality.EXACT)
+
+
+def _has_work(c: Context, out: Collector) -> None:
+    levels = [points(c.window.get(_PREFIX + name, c.pairs), c.now, c.span)[1] for name in ("requests_running", "requests_waiting")]
+    grown = [c.growth(name) for name in ("generation_tokens_total", "prompt_tokens_total")]
+    finished = [growth(s, c.now, c.span) for s in c.window.series(_PREFIX + "requests_finished_total") if set(c.pairs) <= set(s.pairs)]
+    if not any(levels) and not any(grown) and not any(finished):
+        out.lack(_PREFIX + "has_work", c.pairs, *c.reason(_PREFIX + "requests_running"))
+        return
+    work = any(v > 0 for level in levels for v in level) or any(g is not None and g.amount > 0 for g in (*grown, *finished))
+    out.add(_PREFIX + "has_work", c.pairs, float(work), Quality.EXACT)
 
 
 def _average(cards: Sequence[Card], what: str) -> float | None:

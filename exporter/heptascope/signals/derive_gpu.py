@@ -74,6 +74,17 @@ def _estimates(
         out.add("heptascope_gpu_tensor_throughput_flops_per_second", pairs, flops, Quality.APPROXIMATE)
 
 
+HAS_WORK_SHARE = 0.1
+"""Share of time with kernels from which a GPU counts as working (own choice; an idle H200 shows 0.00, one busy SM 0.99)."""
+
+
+def _has_work(window: Window, card: Card, now: float, span: float, out: Collector) -> None:
+    active = card.activity.get("graphics_engine_active")
+    if active is None:
+        active = mean(window.get("heptascope_gpu_utilization_ratio", card.pairs), now, span)
+    out.add("heptascope_gpu_has_work", card.pairs, None if active is None else float(active >= HAS_WORK_SHARE), Quality.EXACT)
+
+
 def _neighbours(window: Window, now: float, span: float, out: Collector) -> None:
     """Add up what processes outside every known engine use; nothing is said where no engine process can be recognised."""
     mine = {
@@ -119,6 +130,7 @@ def derive_gpus(window: Window, now: float, span: float, peaks: Mapping[str, Car
         width = _last(window, "heptascope_gpu_pcie_link_width_max", pairs)
         card.pcie_usable = ceilings.pcie_usable(generation, width) if generation and width else None
         card.nvlink_bandwidth = _last(window, "heptascope_gpu_nvlink_bandwidth_bytes_per_second", pairs)
+        _has_work(window, card, now, span, out)
         _estimates(window, card, infos.get(pairs, {}), now, span, peaks, out)
     _neighbours(window, now, span, out)
     return cards

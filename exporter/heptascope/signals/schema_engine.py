@@ -122,6 +122,7 @@ ROWS: list[Signal] = [
     _c("estimated_flops_total", "", _OP, "FLOP per GPU that the engine estimates for its batches (vLLM --enable-mfu-metrics)."),
     _c("estimated_dram_bytes_total", "bytes", _OP, "DRAM bytes per GPU that the engine estimates for its batches, reads plus writes."),
     # derived, over the derivation window
+    _g("has_work", "", _SCHED, "1 if the engine had requests or made tokens within the window, 0 if it was idle.", _DERIVED, fold=_MAX),
     _g("step_seconds", "seconds", _SCHED, "Mean time of one engine step over the window, while requests run; absent at idle.", _DERIVED),
     _g(
         "step_host_gap_ratio",
@@ -140,7 +141,7 @@ ROWS: list[Signal] = [
         "resource_pressure_ratio",
         "ratio",
         _HW,
-        "Use of one resource as a share of what can be had of it (dram, tensor, pcie, link; host: gap share of a step): the largest limits.",
+        "Use of a resource as a share of what can be had of it (dram, tensor, pcie, link; host: gap share of a step); the largest limits.",
         _DERIVED,
         ("resource",),
     ),

@@ -1,0 +1,198 @@
+"""Judges every rule for every engine rank and GPU: firing, pending, clear, or cannot tell and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from heptascope.model import FindingState, Labels, Missing, Reason
+from heptascope.rules import promql
+from heptascope.rules.rule import ENTITY_LABELS, Rule
+from heptascope.signals.mapping import known_engines, known_gpus, map_gpus
+from heptascope.signals.store import Store
+from heptascope.signals.window import Window
+
+NOT_APPLICABLE = (Reason.NOT_CONFIGURED, Reason.IDLE)
+"""Reasons that make a rule clear: what it looks for is switched off, or cannot exist without work."""
+
+BASELINE = "needs a baseline of earlier days; this rule is evaluated by Prometheus only"
+
+
+_Row = tuple[dict[str, str], float]
+
+
+class Instance(NamedTuple):
+    """What a rule is judged for: an engine rank or a GPU; `related` are the GPUs that serve it, or the engines it serves."""
+
+    kind: str
+    pairs: Labels
+    related: tuple[Labels, ...]
+
+
+@dataclass(slots=True)
+class Finding:
+    """The state of one rule for one instance. `since` is when the state began, `value` what the expression gave last."""
+
+    rule: Rule
+    instance: Instance
+    state: FindingState = FindingState.CLEAR
+    since: float = 0.0
+    value: float | None = None
+    missing: tuple[Missing, ...] = ()
+    true_since: float | None = field(default=None, repr=False)
+    last_true: float | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """In-process evaluation: `window` seconds for `[$window]`, `hold` seconds before a rule fires and after which it clears."""
+
+    window: float = 10.0
+    hold: float = 3.0
+
+
+def instances(window: Window, engine_gpus: Mapping[str, Sequence[str]]) -> list[Instance]:
+    """Return every engine rank and GPU that is known now, each with its counterpart."""
+    mapping, _ = map_gpus(window, engine_gpus)
+    gpus = {gpu: tuple(p for p in (("gpu", gpu[0]), ("uuid", gpu[1])) if p[1]) for gpu in known_gpus(window)}
+    engines = {e: tuple(p for p in (("engine", e[0]), ("rank", e[1])) if p[1]) for e in known_engines(window)}
+    out = [Instance("engine", pairs, tuple(gpus[g] for g in mapping.get(e, ()) if g in gpus)) for e, pairs in engines.items()]
+    for gpu, pairs in gpus.items():
+        out.append(Instance("gpu", pairs, tuple(engines[e] for e, mine in mapping.items() if gpu in mine and e in engines)))
+    return out
+
+
+class _Presence:
+    """Which selectors have live series for an instance, at one moment."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._labels: dict[str, list[Labels]] = {}
+
+    def has(self, metric: str, instance: Instance) -> bool:
+        rows = self._labels.get(metric)
+        if rows is None:
+            rows = self._labels[metric] = [s.pairs for s in self._window.series(metric) if s.live]
+        return any(concerns(row, instance) for row in rows)
+
+
+def concerns(row: Labels, instance: Instance) -> bool:
+    """Whether a series with these labels can say something about the instance."""
+    mine = dict(instance.pairs)
+    row_labels = dict(row)
+    own = ("engine", "rank") if instance.kind == "engine" else ("gpu", "uuid")
+    other = ("gpu", "uuid") if instance.kind == "engine" else ("engine", "rank")
+    if any(name in row_labels and name in mine and row_labels[name] != mine[name] for name in own):
+        return False
+    foreign = {name: row_labels[name] for name in other if name in row_labels}
+    if not foreign:
+        return True
+    return any(all(dict(r).get(k, v) == v for k, v in foreign.items()) for r in instance.related)
+
+
+class RuleJudge:
+    """Evaluates the catalogue once a pass and keeps the state of each rule and instance."""
+
+    def __init__(
+        self, rules: Iterable[Rule], settings: JudgeSettings | None = None, engine_gpus: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """Compile every rule for the in-process window. Raises UserError naming file and line."""
+        self.settings = settings or JudgeSettings()
+        self.rules = {rule.name: rule for rule in rules}
+        self._engine_gpus = engine_gpus or {}
+        duration = f"{round(self.settings.window * 1000)}ms"
+        self._compiled = {
+            rule.name: promql.compile(rule.text(duration), where=rule.where) for rule in self.rules.values() if not rule.needs_baseline
+        }
+        self._findings: dict[tuple[str, str, Labels], Finding] = {}
+        self.instances: list[Instance] = []
+
+    def step(self, store: Store, now: float) -> list[Finding]:
+        """Judge every rule for every instance known at `now`."""
+        window, reasons = store.window, store.missing()
+        self.instances = instances(window, self._engine_gpus)
+        presence = _Presence(window)
+        cache: dict[object, object] = {}
+        resting = _resting(store)
+        current: dict[tuple[str, str, Labels], Finding] = {}
+        for rule in self.rules.values():
+            expression = self._compiled.get(rule.name)
+            values = _by_entity(expression.evaluate(window, now, cache=cache), rule) if expression is not None else []
+            for instance in self.instances:
+                if instance.kind != rule.entity:
+                    continue
+                key = (rule.name, instance.kind, instance.pairs)
+                finding = self._findings.get(key) or Finding(rule, instance, since=now)
+                finding.instance = instance
+                value = _value_for(values, instance)
+                silent = value is not None or (rule.guard != "none" and instance.pairs in resting)
+                finding.missing = () if silent else self._lacking(rule, expression, instance, presence, reasons)
+                self._advance(finding, value, now)
+                current[key] = finding
+        self._findings = current
+        return list(current.values())
+
+    def _lacking(
+        self, rule: Rule, expression: promql.Expression | None, instance: Instance, presence: _Presence, reasons: Sequence[Missing]
+    ) -> tuple[Missing, ...]:
+        if expression is None:
+            return (Missing(rule.name, Reason.NO_SOURCE, BASELINE, instance.pairs),)
+        absent = expression.missing(lambda selector: presence.has(selector.metric, instance))
+        found = tuple(explain(metric, instance, reasons) for metric in dict.fromkeys(selector.metric for selector in absent))
+        return () if any(m.reason in NOT_APPLICABLE for m in found) else found
+
+    def _advance(self, finding: Finding, value: float | None, now: float) -> None:
+        """Fire after the condition held for `hold` seconds; clear after it was gone for as long."""
+        hold = self.settings.hold
+        finding.value = value
+        if value is not None:
+            finding.true_since = now if finding.true_since is None else finding.true_since
+            finding.last_true = now
+            state = (
+                FindingState.FIRING if finding.state is FindingState.FIRING or now - finding.true_since >= hold else FindingState.PENDING
+            )
+        elif (
+            finding.state is FindingState.FIRING
+            and finding.last_true is not None
+            and now - finding.last_true < hold
+            and not finding.missing
+        ):
+            state = FindingState.FIRING
+        else:
+            finding.true_since = None
+            state = FindingState.CANNOT_TELL if finding.missing else FindingState.CLEAR
+        if state is not finding.state:
+            finding.state, finding.since = state, now
+
+
+def _resting(store: Store) -> set[Labels]:
+    """Return the instances that are known to have no work: guarded rules are clear there, whatever else is unknown."""
+    return {
+        pairs for name in ("heptascope_engine_has_work", "heptascope_gpu_has_work") for pairs, value in store.current(name) if value == 0
+    }
+
+
+def explain(metric: str, instance: Instance, reasons: Sequence[Missing]) -> Missing:
+    """Return why a metric has no value for the instance."""
+    base = metric
+    for suffix in ("_bucket", "_sum", "_count"):
+        base = base.removesuffix(suffix)
+    allowed = {*instance.pairs, *(pair for row in instance.related for pair in row)}
+    for found in reasons:
+        if found.signal in (metric, base) and set(found.labels) <= allowed:
+            return found
+    return Missing(metric, Reason.NO_SOURCE, "no source supplies it", instance.pairs)
+
+
+def _by_entity(result: float | list[promql.Item], rule: Rule) -> list[_Row]:
+    """Reduce an expression's result to its entity labels and value."""
+    if isinstance(result, float | int):
+        return []
+    names = ENTITY_LABELS[rule.entity]
+    return [({k: v for k, v in item.labels if k in names}, item.value) for item in result]
+
+
+def _value_for(values: list[_Row], instance: Instance) -> float | None:
+    mine = dict(instance.pairs)
+    return max((value for row, value in values if all(mine.get(k) == v for k, v in row.items())), default=None)
