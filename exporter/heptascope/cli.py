@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +56,6 @@ def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     try:
         result = heptascope.main(argv, prog_name="heptascope", standalone_mode=False)
-        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except UserError as exc:
         return _complain(str(exc), exc.exit_code)
@@ -68,9 +66,6 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _complain(exc.format_message(), UserError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has left; the interpreter's last flush must not fail
-        return 0
 
 
 def _complain(line: str, status: int) -> int:

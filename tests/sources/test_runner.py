@@ -13,46 +13,7 @@ import pytest
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.sources.base import SourceError
 from heptascope.sources.runner import MAX_BACKOFF_SECONDS, Job, Runner, backoff_seconds, next_due
-
-
-class ManualClock:
-    """Time that moves only when a test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def time(self) -> float:
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now - 900.0
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        self.now += seconds
-        return event.is_set()
-
-
-class ScriptedSource:
-    """Answers each read with the next step of a script: an exception to raise, or seconds that the read takes."""
-
-    name, kind, interval, timeout = "vllm", "engine", 1.0, 5.0
-
-    def __init__(self, clock: ManualClock, steps: list[float | Exception], during: Callable[[], None] = lambda: None) -> None:
-        self.clock, self.steps, self.during = clock, steps, during
-        self.reads: list[float] = []
-        self.closed = 0
-
-    def read(self, now: float) -> Reading:
-        self.reads.append(now)
-        step = self.steps.pop(0) if self.steps else 0.0
-        if isinstance(step, Exception):
-            raise step
-        self.clock.now += step
-        self.during()
-        return Reading(self.name, now)
-
-    def close(self) -> None:
-        self.closed += 1
+from support.fakes import ManualClock, ScriptedSource
 
 
 class Collected:

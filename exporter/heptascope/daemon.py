@@ -1,0 +1,180 @@
+"""The daemon: sources are read in their threads, one pipeline thread steps once a second, the web surface reads the result."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from heptascope.model import Missing, Reading, Reason, SourceStatus, labels
+from heptascope.pipeline import Pipeline
+from heptascope.signals.schema import SCHEMA
+from heptascope.signals.snapshot import Snapshot
+from heptascope.signals.window import Window
+from heptascope.sources.base import Source
+from heptascope.sources.runner import Clock, Runner, SystemClock, next_due
+
+log = logging.getLogger(__name__)
+
+STEP_SECONDS = 1.0
+FIRST_STEP_SECONDS = 0.25  # after the sources' first reads, so that a picture holds what was read in its own second
+INBOX_READINGS = 4096  # more than a minute of eight GPUs at 100 ms; past that the oldest news is dropped
+ALIVE_SECONDS = 10.0  # without a step for so long, the liveness probe fails
+STOP_SECONDS = 0.8
+
+
+class Recorder(Protocol):
+    """Writes what the sources read."""
+
+    def write(self, source: str, row: dict[str, Any]) -> None:
+        """Keep one row of one source."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...
+
+
+class Failure(NamedTuple):
+    """A read that failed: the status of the source then, and when."""
+
+    status: SourceStatus
+    t: float
+
+
+class Daemon:
+    """Everything that runs, and the state that the web surface shows."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        *,
+        clock: Clock | None = None,
+        recorder: Recorder | None = None,
+        pending: Callable[[], Iterable[SourceStatus]] = tuple,
+    ) -> None:
+        """Step `pipeline`; `pending` tells of sources that are configured and not found yet."""
+        self._pipeline, self._recorder, self._pending = pipeline, recorder, pending
+        self._clock = clock or SystemClock()
+        self._runner = Runner(self._took, self._lost, self._clock)
+        self._inbox: queue.SimpleQueue[Reading | Failure] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="pipeline", daemon=True)
+        self._stepped = self._clock.monotonic()
+        self._complaint = ""
+
+    # what the web surface sees
+
+    @property
+    def window(self) -> Window:
+        """The in-memory history."""
+        return self._pipeline.window
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest snapshot."""
+        return self._pipeline.snapshot
+
+    def verdict(self) -> Mapping[str, Any] | None:
+        """Return the newest verdict as a JSON-ready object, or None before there is one."""
+        return self._pipeline.verdict
+
+    def now(self) -> float:
+        """Return the time on the snapshots' clock (Unix seconds)."""
+        return self._clock.time()
+
+    def ready(self) -> bool:
+        """Return whether there has been a snapshot."""
+        return self._pipeline.snapshot.version > 0
+
+    def alive(self) -> bool:
+        """Return whether the pipeline still steps."""
+        return self._thread.is_alive() and self._clock.monotonic() - self._stepped < ALIVE_SECONDS
+
+    # what the command line does
+
+    def add(self, sources: Iterable[Source]) -> None:
+        """Start to read `sources`; may be called while running."""
+        self._runner.add(sources)
+
+    def say(self, reading: Reading) -> None:
+        """Hand over a reading that no source made: why signals of a source that is not there have no value."""
+        self._inbox.put(reading)
+
+    def statuses(self) -> tuple[SourceStatus, ...]:
+        """Return the status of every source, those not found yet included."""
+        return (*self._runner.statuses(), *self._pending())
+
+    def start(self) -> None:
+        """Start to step."""
+        self._thread.start()
+
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """End within `timeout` seconds; a source that hangs is left behind."""
+        self._stop.set()
+        hung = self._runner.stop(timeout)
+        if hung:
+            log.warning("left behind, still in a call that does not return: %s", ", ".join(hung))
+        self._thread.join(timeout)
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def step(self) -> None:
+        """Take in what the sources brought, and publish the next snapshot."""
+        self._runner.watch()
+        for _ in range(self._inbox.qsize()):
+            self._take(self._inbox.get())
+        self._pipeline.step(self._clock.time(), self.statuses())
+        self._stepped = self._clock.monotonic()
+
+    def _loop(self) -> None:
+        due = self._clock.monotonic() + FIRST_STEP_SECONDS
+        while not self._clock.wait(self._stop, due - self._clock.monotonic()):
+            try:
+                self.step()
+            except Exception as exc:  # one bad reading must not end the daemon
+                self._complain(f"{type(exc).__name__}: {exc}")
+            due = next_due(due, self._clock.monotonic(), STEP_SECONDS)
+
+    def _complain(self, complaint: str) -> None:
+        """Log an unexpected error once, not every second."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.error("a step failed, the next one follows: %s", complaint)
+        log.debug("a step failed", exc_info=True)
+
+    def _take(self, news: Reading | Failure) -> None:
+        if isinstance(news, Reading):
+            self._pipeline.ingest(news)
+        elif news.status.last_success is None:
+            self._pipeline.ingest(never_read(news.status, news.t))
+        else:
+            self._pipeline.fail(news.status.name, news.t, news.status.reason or Reason.SOURCE_DOWN, news.status.message)
+
+    def _took(self, reading: Reading) -> None:
+        self._put(reading)
+        if self._recorder is not None and reading.raw is not None:
+            self._recorder.write(reading.source, reading.raw)
+
+    def _lost(self, status: SourceStatus, t: float, row: dict[str, Any]) -> None:
+        self._put(Failure(status, t))
+        if self._recorder is not None:
+            self._recorder.write(status.name, row)
+
+    def _put(self, news: Reading | Failure) -> None:
+        if self._inbox.qsize() < INBOX_READINGS:
+            self._inbox.put(news)
+
+
+def never_read(status: SourceStatus, t: float) -> Reading:
+    """Return the reading of a source that has not been read yet: the reason, for every signal that such a source supplies."""
+    pairs = labels(engine=status.name) if status.kind == "engine" else ()
+    reason = status.reason or Reason.SOURCE_DOWN
+    missing = [Missing(row.name, reason, status.message, pairs) for row in SCHEMA.values() if status.kind in kinds(row.suppliers)]
+    return Reading(status.name, t, missing=missing)
+
+
+def kinds(suppliers: Iterable[str]) -> set[str]:
+    """Return the kinds of source behind the suppliers of a signal: NVML and DCGM are both `gpu`."""
+    return {"gpu" if supplier in ("nvml", "gpm", "dcgm") else supplier for supplier in suppliers}
