@@ -1,0 +1,171 @@
+"""The engines' processes: CPU, run-queue wait, threads, memory, allowed CPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heptascope.model import Reason
+from heptascope.sources.host.discovery import Discovery, Found
+from heptascope.sources.host.procfs import ProcFs, Stat, count_cpus
+from heptascope.sources.host.roles import ENGINE_CORE, OTHER
+from heptascope.sources.host.row import Collected
+from heptascope.sources.host.threads import OpenFiles, ThreadReader, Times
+from heptascope.sources.host.tree import Engine, Member, command_line
+
+SCAN_SECONDS = 10.0
+"""Time between two looks at all processes of the machine (0.6 ms for 80 of them); one that dies is noticed at once."""
+PROCESS_SIGNALS = tuple(
+    f"heptascope_host_process_{what}"
+    for what in (
+        "info",
+        "cpu_seconds_total",
+        "run_queue_seconds_total",
+        "busiest_thread_cpu_seconds_total",
+        "threads",
+        "resident_bytes",
+        "allowed_cpus",
+    )
+)
+_SCHEDSTAT_SIGNALS = ("heptascope_host_process_run_queue_seconds_total", "heptascope_host_process_busiest_thread_cpu_seconds_total")
+_MOST_ARGUMENTS = 128
+_MOST_ARGUMENT_CHARS = 512
+_SECRET = re.compile(r"(?:^|[-_])(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|credentials?|authorization)$", re.IGNORECASE)
+_HIDDEN = "***"
+
+
+class Process:
+    """One process that is read at every turn."""
+
+    def __init__(self, files: ProcFs, stat: Stat, member: Member, open_files: OpenFiles) -> None:
+        """Read what does not change."""
+        self.stat, self.member = stat, member
+        words = command_line(files, stat.pid)
+        self.command = visible_arguments(words if member.role != OTHER else words[:1])
+        self.cpus = allowed_cpus(files, stat.pid)
+        self._threads = ThreadReader(files, stat.pid, open_files)
+        self._busiest_ns = 0
+
+    def row(self, stat: Stat) -> dict[str, Any]:
+        """Return the process as a recording keeps it; times in s (user, sys) and ns."""
+        times = self._threads.read(stat.threads)
+        row = {
+            "pid": stat.pid,
+            "comm": stat.comm,
+            "user_s": stat.user_s,
+            "sys_s": stat.sys_s,
+            "threads": stat.threads,
+            "rss": stat.rss,
+            "ppid": stat.ppid,
+            "start": stat.start,
+            "engine": self.member.engine,
+            "role": self.member.role,
+            "cmdline": self.command,
+        }
+        if self.cpus is not None:
+            row["affinity_n"] = self.cpus
+        return row if times is None else row | self._schedstat(times)
+
+    def close(self) -> None:
+        """Close its files."""
+        self._threads.close()
+
+    def _schedstat(self, times: Times) -> dict[str, Any]:
+        self._busiest_ns += times.busiest_ns
+        return {"run_ns": times.run_ns, "wait_ns": times.wait_ns, "busiest_thread_ns": self._busiest_ns}
+
+
+class ProcessCollector:
+    """Keeps track of the processes of all engines and reads each."""
+
+    def __init__(self, files: ProcFs) -> None:
+        """Read through `files`."""
+        self._files = files
+        self._discovery = Discovery(files)
+        self._open_files = OpenFiles()
+        self._processes: dict[tuple[int, int], Process] = {}
+        self._found = Found()
+        self._asked: tuple[Engine, ...] | None = None
+        self._next_scan = 0.0
+
+    def collect(self, now: float, engines: Sequence[Engine]) -> Collected:
+        """Return `procs`, and why the processes of an engine are not there."""
+        if now >= self._next_scan or tuple(engines) != self._asked:
+            self._scan(now, engines)
+        rows = self._rows()
+        if rows is None:
+            self._scan(now, engines)
+            rows = self._rows() or []
+        collected = Collected({"procs": rows})
+        for engine, (reason, detail) in self._found.hidden.items():
+            for signal in PROCESS_SIGNALS:
+                collected.lacks(signal, reason, detail, engine=engine)
+        if any("wait_ns" not in row for row in rows):
+            for signal in _SCHEDSTAT_SIGNALS:
+                collected.lacks(signal, Reason.NOT_SUPPORTED, "the kernel keeps no /proc/PID/task/TID/schedstat (CONFIG_SCHED_INFO)")
+        return collected
+
+    def leaders(self) -> dict[str, int]:
+        """Return, by engine, the process whose control group stands for the engine: its core, or else its first one."""
+        found: dict[str, int] = {}
+        for member in self._found.members:
+            if member.engine and (member.role == ENGINE_CORE or member.engine not in found):
+                found[member.engine] = member.pid
+        return found
+
+    def hidden(self) -> Mapping[str, tuple[Reason, str]]:
+        """Return the engines whose processes cannot be seen, with reason and detail."""
+        return self._found.hidden
+
+    def close(self) -> None:
+        """Close all files."""
+        for process in self._processes.values():
+            process.close()
+        self._processes = {}
+
+    def _scan(self, now: float, engines: Sequence[Engine]) -> None:
+        self._next_scan, self._asked = now + SCAN_SECONDS, tuple(engines)
+        self._found = self._discovery.scan(now, engines)
+        kept: dict[tuple[int, int], Process] = {}
+        for member in self._found.members:
+            stat = self._files.stat(member.pid)
+            if stat is None:
+                continue
+            key = (stat.pid, stat.start)
+            process = self._processes.pop(key, None) or Process(self._files, stat, member, self._open_files)
+            process.member, process.cpus = member, allowed_cpus(self._files, stat.pid)
+            kept[key] = process
+        self.close()
+        self._processes = kept
+
+    def _rows(self) -> list[dict[str, Any]] | None:
+        """Return a row for each process; None if one has vanished (or another one took its pid)."""
+        rows = []
+        for (pid, start), process in self._processes.items():
+            stat = self._files.stat(pid)
+            if stat is None or stat.start != start or stat.rss == 0:
+                return None
+            rows.append(process.row(stat))
+        return rows
+
+
+def allowed_cpus(files: ProcFs, pid: int) -> int | None:
+    """Return the number of CPUs on which a process may run (/proc/PID/status)."""
+    _, _, rest = (files.text("proc", str(pid), "status") or "").partition("\nCpus_allowed_list:")
+    return count_cpus(rest.partition("\n")[0]) if rest else None
+
+
+def visible_arguments(words: Sequence[str]) -> list[str]:
+    """Return a command line that may be written down: values of flags that sound like secrets are hidden, long ones are cut."""
+    shown: list[str] = []
+    hide_next = False
+    for word in words[:_MOST_ARGUMENTS]:
+        name, equals, _ = word.partition("=")
+        secret = bool(_SECRET.search(name)) and (name.startswith("-") or bool(equals))
+        if hide_next and not word.startswith("--"):
+            shown.append(_HIDDEN)  # such a flag may take several values
+            continue
+        shown.append(f"{name}={_HIDDEN}" if secret and equals else word[:_MOST_ARGUMENT_CHARS])
+        hide_next = secret and not equals
+    return shown

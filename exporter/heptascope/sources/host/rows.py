@@ -1,0 +1,174 @@
+"""From a host row, as it was read now or stood in a recording, to samples: the pure part that live and replay share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample, labels
+from heptascope.sources.host.cgroup import CGROUP_SIGNALS
+from heptascope.sources.host.machine import RESOURCES
+from heptascope.sources.host.process import PROCESS_SIGNALS
+from heptascope.sources.host.roles import OTHER, rank_of, roles_by_company
+from heptascope.sources.host.row import parse_missing
+
+SOURCE = "host"
+_NS, _US = 1e-9, 1e-6
+_NOT_RECORDED = "the recording does not hold it"
+_BUSIEST = "heptascope_host_process_busiest_thread_cpu_seconds_total"
+
+# key in an entry of `cgroups`, signal, scale to base units
+_CGROUP_FIELDS = (
+    ("quota", "cpu_quota", 1.0),
+    ("usage_us", "cpu_seconds_total", _US),
+    ("throttled_us", "cpu_throttled_seconds_total", _US),
+    ("periods", "cpu_periods_total", 1.0),
+    ("throttled_periods", "cpu_throttled_periods_total", 1.0),
+    ("memory", "memory_used_bytes", 1.0),
+    ("memory_limit", "memory_limit_bytes", 1.0),
+)
+_PROCESS_FIELDS = (
+    ("threads", "threads", 1.0),
+    ("rss", "resident_bytes", 1.0),
+    ("affinity_n", "allowed_cpus", 1.0),
+    ("busiest_thread_ns", "busiest_thread_cpu_seconds_total", _NS),
+)
+
+
+class _Identity(NamedTuple):
+    """What one process is called for as long as it lives."""
+
+    engine: str
+    role: str
+    slot: int
+
+    @property
+    def labels(self) -> Labels:
+        process = f"{self.role}-{self.slot}" if self.slot else self.role
+        return labels(engine=self.engine, role=self.role, process=process)
+
+
+class _Wait:
+    """Run-queue wait of one process as a counter that never falls.
+
+    The row holds the sum over living threads, which falls when one ends; read as a counter's reset that would look like
+    hours of waiting. So only rises are counted.
+    """
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._total = 0.0
+
+    def add(self, value: float) -> float:
+        self._total += value if self._last is None else max(0.0, value - self._last)
+        self._last = value
+        return self._total
+
+
+class HostRows:
+    """Turns host rows into readings. Keeps the names of processes, so it must see the rows of one machine in order."""
+
+    def __init__(self, engines: Sequence[str] = (), cpus: int | None = None) -> None:
+        """Take what old recordings keep elsewhere: the engines' names (used if there is just one) and the number of processors."""
+        self._engine = engines[0] if len(engines) == 1 else ""
+        self._cpus = cpus
+        self._names: dict[tuple[int, int], _Identity] = {}
+        self._waits: dict[tuple[int, int], _Wait] = {}
+
+    def read(self, row: Mapping[str, Any]) -> Reading:
+        """Return the reading of one row. Raises KeyError, TypeError or ValueError for a row of another shape."""
+        samples = self._machine(row)
+        for entry in row.get("cgroups", ()):
+            samples += _scaled(_CGROUP_FIELDS, "heptascope_host_cgroup_", entry, labels(engine=entry["engine"]))
+        processes = row.get("procs", ())
+        self._identify(processes)
+        for process in processes:
+            samples += self._process(process)
+        reading = Reading(SOURCE, float(row["t"]), samples, missing=list(self._missing(row)), raw=dict(row))
+        reading.quality.update({(_BUSIEST, sample.labels): Quality.APPROXIMATE for sample in samples if sample.name == _BUSIEST})
+        return reading
+
+    def _machine(self, row: Mapping[str, Any]) -> list[Sample]:
+        found: list[Sample] = []
+
+        def add(signal: str, value: float | None, **pairs: str) -> None:
+            if value is not None:
+                found.append(Sample(f"heptascope_host_{signal}", labels(**pairs), float(value)))
+
+        add("cpus", row.get("cpus", self._cpus))
+        add("load1", row.get("load1"))
+        total, idle = row.get("cpu_total_s"), row.get("cpu_idle_s")
+        if total is not None and idle is not None:
+            add("cpu_seconds_total", total - idle, mode="busy")
+            add("cpu_seconds_total", idle, mode="idle")
+        for resource in RESOURCES:
+            waited = row.get(f"psi_{resource}_some_us")
+            add("pressure_waiting_seconds_total", None if waited is None else waited * _US, resource=resource)
+        return found
+
+    def _identify(self, processes: Sequence[Mapping[str, Any]]) -> None:
+        """Name the processes that are new, after forgetting those that are gone, so that a successor takes the name over."""
+        keys = {_key(process): process for process in processes}
+        for key in self._names.keys() - keys.keys():
+            del self._names[key]
+            self._waits.pop(key, None)
+        told: Callable[[Mapping[str, Any]], str]
+        if all("role" in process for process in processes):
+            told = _told_role
+        else:
+            guessed = roles_by_company(processes)
+            told = lambda process: guessed[process["pid"]]  # noqa: E731  # two ways to the same answer, one line each
+        for key in sorted(keys.keys() - self._names.keys(), key=lambda key: (rank_of(_title(keys[key])), key)):
+            role = told(keys[key])
+            engine = keys[key].get("engine", self._engine if role != OTHER else "")
+            self._names[key] = _Identity(engine, role, self._free_slot(engine, role))
+
+    def _free_slot(self, engine: str, role: str) -> int:
+        taken = {name.slot for name in self._names.values() if (name.engine, name.role) == (engine, role)}
+        return next(slot for slot in range(len(taken) + 1) if slot not in taken)
+
+    def _process(self, process: Mapping[str, Any]) -> list[Sample]:
+        key = _key(process)
+        pairs = self._names[key].labels
+        info = dict(pairs) | {"pid": str(process["pid"]), "command": process["comm"]}
+        found = [
+            Sample("heptascope_host_process_info", labels(**info), 1.0),
+            Sample("heptascope_host_process_cpu_seconds_total", pairs, float(process["user_s"] + process["sys_s"])),
+        ]
+        if process.get("wait_ns") is not None:
+            waited = self._waits.setdefault(key, _Wait()).add(process["wait_ns"] * _NS)
+            found.append(Sample("heptascope_host_process_run_queue_seconds_total", pairs, waited))
+        return found + _scaled(_PROCESS_FIELDS, "heptascope_host_process_", process, pairs)
+
+    def _missing(self, row: Mapping[str, Any]) -> list[Missing]:
+        """Return the reasons that the row itself gives, and one for each thing that rows of other tools lack."""
+        if "missing" in row:
+            return [entry for entry in map(parse_missing, row["missing"]) if entry is not None]
+        absent = [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in CGROUP_SIGNALS if "cgroups" not in row]
+        for resource in RESOURCES:
+            if f"psi_{resource}_some_us" not in row:
+                pairs = labels(resource=resource)
+                absent.append(Missing("heptascope_host_pressure_waiting_seconds_total", Reason.NO_SOURCE, _NOT_RECORDED, pairs))
+        if not row.get("procs"):
+            return absent + [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in PROCESS_SIGNALS]
+        if not any("busiest_thread_ns" in process for process in row["procs"]):
+            absent.append(Missing(_BUSIEST, Reason.NO_SOURCE, _NOT_RECORDED))
+        return absent
+
+
+def _scaled(fields: Sequence[tuple[str, str, float]], prefix: str, entry: Mapping[str, Any], pairs: Labels) -> list[Sample]:
+    return [Sample(prefix + signal, pairs, entry[key] * scale) for key, signal, scale in fields if entry.get(key) is not None]
+
+
+def _key(process: Mapping[str, Any]) -> tuple[int, int]:
+    """Return what tells a process from a later one with the same pid, where the row says so."""
+    return process["pid"], process.get("start", 0)
+
+
+def _title(process: Mapping[str, Any]) -> str:
+    command = process.get("cmdline") or [process["comm"]]
+    return str(command[0])
+
+
+def _told_role(process: Mapping[str, Any]) -> str:
+    return str(process["role"])
