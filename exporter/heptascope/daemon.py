@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 STEP_SECONDS = 1.0
 FIRST_STEP_SECONDS = 0.25  # after the sources' first reads, so that a picture holds what was read in its own second
-INBOX_READINGS = 4096  # more than a minute of eight GPUs at 100 ms; past that the oldest news is dropped
+INBOX_READINGS = 4096  # more than a minute of eight GPUs at 100 ms; past that readings are dropped
 ALIVE_SECONDS = 10.0  # without a step for so long, the liveness probe fails
 STOP_SECONDS = 0.8
 
@@ -133,7 +133,7 @@ class Daemon:
         while not self._clock.wait(self._stop, due - self._clock.monotonic()):
             try:
                 self.step()
-            except Exception as exc:  # one bad reading must not end the daemon
+            except Exception as exc:  # noqa: BLE001  # one bad reading must not end the daemon
                 self._complain(f"{type(exc).__name__}: {exc}")
             due = next_due(due, self._clock.monotonic(), STEP_SECONDS)
 
@@ -177,4 +177,4 @@ def never_read(status: SourceStatus, t: float) -> Reading:
 
 def kinds(suppliers: Iterable[str]) -> set[str]:
     """Return the kinds of source behind the suppliers of a signal: NVML and DCGM are both `gpu`."""
-    return {"gpu" if supplier in ("nvml", "gpm", "dcgm") else supplier for supplier in suppliers}
+    return {"gpu" if supplier in ("nvml", "gpm", "dcgm", "dcgm_exporter") else supplier for supplier in suppliers}

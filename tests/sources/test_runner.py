@@ -248,3 +248,24 @@ def test_two_sources_with_one_name_are_refused() -> None:
         runner.add([ScriptedSource(clock, [])])
     clock.ticks.release(10)
     runner.stop(30.0)
+
+
+def test_a_removed_source_is_closed_and_gone_from_the_statuses() -> None:
+    """A source may remove itself during a read: that reading still arrives, then its thread ends."""
+    clock = SteppingClock()
+    arrived: queue.Queue[str] = queue.Queue()
+    runner = Runner(lambda reading: arrived.put(reading.source), lambda *_: None, clock)
+    source = ScriptedSource(clock, [], during=lambda: runner.remove("vllm"))
+    runner.add([source])
+    assert "vllm" == arrived.get(timeout=30)
+    clock.ticks.release(2)
+    assert () == runner.statuses()
+    for thread in threading.enumerate():
+        if thread.name == "source-vllm":
+            thread.join(30)
+    assert (1, 1) == (len(source.reads), source.closed)
+
+
+def test_a_source_may_have_a_shorter_longest_backoff() -> None:
+    """What is being looked for is looked for every ten seconds, not every thirty."""
+    assert [8.0, 10.0, 10.0] == [backoff_seconds(10.0, n, 0.0, longest=10.0) for n in (4, 5, 9)]

@@ -60,10 +60,10 @@ class SystemClock:
         return event.wait(seconds)
 
 
-def backoff_seconds(interval: float, failures: int, jitter: float) -> float:
-    """Return the delay after the `failures`-th failure in a row: soon at first, doubling up to half a minute; `jitter` is in [-1, 1]."""
+def backoff_seconds(interval: float, failures: int, jitter: float, longest: float = MAX_BACKOFF_SECONDS) -> float:
+    """Return the delay after the `failures`-th failure in a row: soon at first, doubling up to `longest`; `jitter` is in [-1, 1]."""
     first = min(interval, FIRST_RETRY_SECONDS)
-    return float(min(first * 2.0 ** min(failures - 1, 16), MAX_BACKOFF_SECONDS)) * (1 + JITTER * jitter)
+    return float(min(first * 2.0 ** min(failures - 1, 16), longest)) * (1 + JITTER * jitter)
 
 
 def next_due(due: float, now: float, interval: float) -> float:
@@ -74,9 +74,13 @@ def next_due(due: float, now: float, interval: float) -> float:
 class Job:
     """One source, its schedule and its status. `run_once` does one read and says how long to wait for the next."""
 
-    def __init__(self, source: Source, on_reading: OnReading, on_failure: OnFailure, clock: Clock) -> None:
+    def __init__(
+        self, source: Source, on_reading: OnReading, on_failure: OnFailure, clock: Clock, longest_backoff: float = MAX_BACKOFF_SECONDS
+    ) -> None:
         """Start in the state "not read yet"; the first read is due at once."""
         self.source = source
+        self.removed = threading.Event()
+        self._longest_backoff = longest_backoff
         self._on_reading, self._on_failure, self._clock = on_reading, on_failure, clock
         self._lock = threading.Lock()
         self._status = SourceStatus(source.name, source.kind, False, None, None, Reason.SOURCE_DOWN, "not read yet")
@@ -147,7 +151,7 @@ class Job:
             down_since, failures, self._down_since, self._streak = self._down_since, self._streak, None, 0
             self._status = SourceStatus(self.source.name, self.source.kind, True, now, duration, failures=self._status.failures)
         if down_since is not None:
-            log.info("source %s is back after %.0f s (%d failed reads)", self.source.name, self._clock.monotonic() - down_since, failures)
+            log.info("source %s answers after %.0f s (%d failed reads)", self.source.name, self._clock.monotonic() - down_since, failures)
         self._on_reading(reading)
 
     def _fail(self, reason: Reason, message: str, duration: float) -> None:
@@ -166,7 +170,8 @@ class Job:
 
     def _delay(self, now: float) -> float:
         if self._streak:
-            delay = backoff_seconds(self.source.interval, self._streak, random.uniform(-1, 1))  # noqa: S311  # jitter, not a secret
+            jitter = random.uniform(-1, 1)  # noqa: S311  # not a secret
+            delay = backoff_seconds(self.source.interval, self._streak, jitter, self._longest_backoff)
             self._due = now + delay
         else:
             self._due = next_due(self._due, now, self.source.interval)
@@ -181,17 +186,26 @@ class Runner:
         self._on_reading, self._on_failure = on_reading, on_failure
         self._clock = clock or SystemClock()
         self._stop = threading.Event()
+        self._lock = threading.Lock()
         self._jobs: dict[str, tuple[Job, threading.Thread]] = {}
 
-    def add(self, sources: Iterable[Source]) -> None:
-        """Start to read `sources`. Raises ValueError if a name is taken."""
+    def add(self, sources: Iterable[Source], longest_backoff: float = MAX_BACKOFF_SECONDS) -> None:
+        """Start to read `sources`; failing ones are retried every `longest_backoff` seconds or sooner. Raises ValueError if a name is taken."""
         for source in sources:
-            if source.name in self._jobs:
-                raise ValueError(f"two sources are named {source.name}")
-            job = Job(source, self._on_reading, self._on_failure, self._clock)
+            job = Job(source, self._on_reading, self._on_failure, self._clock, longest_backoff)
             thread = threading.Thread(target=self._loop, args=(job,), name=f"source-{source.name}", daemon=True)
-            self._jobs = {**self._jobs, source.name: (job, thread)}
+            with self._lock:
+                if source.name in self._jobs:
+                    raise ValueError(f"two sources are named {source.name}")
+                self._jobs = {**self._jobs, source.name: (job, thread)}
             thread.start()
+
+    def remove(self, name: str) -> None:
+        """Read a source no more; it is closed after the read in progress, which may be the caller."""
+        with self._lock:
+            job, _ = self._jobs[name]
+            self._jobs = {key: value for key, value in self._jobs.items() if key != name}
+        job.removed.set()
 
     def statuses(self) -> tuple[SourceStatus, ...]:
         """Return the status of every source, at any time and from any thread."""
@@ -212,7 +226,7 @@ class Runner:
 
     def _loop(self, job: Job) -> None:
         delay = 0.0
-        while not self._clock.wait(self._stop, delay):
+        while not job.removed.is_set() and not self._clock.wait(self._stop, delay):
             delay = job.run_once()
         job.close()
 

@@ -1,0 +1,183 @@
+"""The daemon: readings become snapshots, failures become reasons, and nothing ends it but a signal."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+from heptascope.daemon import ALIVE_SECONDS, Daemon, kinds
+from heptascope.model import Labels, Reading, Reason, Sample, SourceStatus, labels
+from heptascope.pipeline import Pipeline
+from heptascope.signals.snapshot import Snapshot
+from heptascope.sources.base import SourceError
+from support.fakes import ManualClock, ScriptedSource
+
+RUNNING = "heptascope_engine_requests_running"
+ENGINE = labels(engine="vllm", rank="0")
+
+
+class EngineSource(ScriptedSource):
+    """A scripted source whose readings hold one gauge; each read is announced."""
+
+    def __init__(self, clock: ManualClock, steps: list[float | Exception], pairs: Labels = ENGINE) -> None:
+        super().__init__(clock, steps)
+        self.pairs, self.done = pairs, threading.Semaphore(0)
+
+    def read(self, now: float) -> Reading:
+        try:
+            super().read(now)
+            return Reading(self.name, now, [Sample(RUNNING, self.pairs, 3.0)], raw={"t": now, "dt": 0.0, "status": 200, "text": "page"})
+        finally:
+            self.done.release()
+
+
+class GatedClock(ManualClock):
+    """Waits end when the test opens the gate, one waiter at a time, or at the end; the clock does not move by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Semaphore(0)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        while seconds > 0 and not event.is_set() and not self.gate.acquire(timeout=0.01):
+            pass
+        return event.is_set()
+
+
+class ListRecorder:
+    """Keeps the rows it is given."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+        self.closed = 0
+
+    def write(self, source: str, row: dict[str, Any]) -> None:
+        self.rows.append((source, row))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def started(daemon: Daemon, source: EngineSource) -> None:
+    """Add `source` and wait for its first read to have reached the daemon."""
+    daemon.add([source])
+    assert source.done.acquire(timeout=30)
+    deadline = threading.Event()
+    while not any(s.last_success or s.failures for s in daemon.statuses()):
+        deadline.wait(0.001)
+
+
+def test_a_reading_is_in_the_next_snapshot_with_its_status() -> None:
+    """What a source read stands in the snapshot that the next step publishes, with the source up."""
+    clock = GatedClock()
+    daemon = Daemon(Pipeline(), clock=clock)
+    assert (False, 0) == (daemon.ready(), daemon.snapshot().version)
+    started(daemon, EngineSource(clock, []))
+    daemon.step()
+    assert 3.0 == daemon.snapshot().value(RUNNING, ENGINE)
+    assert [("vllm", True, 1000.0)] == [(s.name, s.up, s.last_success) for s in daemon.snapshot().sources]
+    assert (True, 1000.0) == (daemon.ready(), daemon.now())
+    assert [RUNNING] == [name for name in daemon.window.names() if name == RUNNING]
+
+
+def test_an_engine_that_was_never_read_has_a_reason_for_each_of_its_signals() -> None:
+    """An engine that is down at the start is visible as such: no value, and the reason on every engine signal."""
+    clock = GatedClock()
+    daemon = Daemon(Pipeline(), clock=clock)
+    started(daemon, EngineSource(clock, [SourceError(Reason.SOURCE_DOWN, "connection refused")]))
+    daemon.step()
+    gaps = {gap.signal: gap for gap in daemon.snapshot().missing}
+    assert (Reason.SOURCE_DOWN, "connection refused", labels(engine="vllm")) == gaps[RUNNING][1:]
+    assert "heptascope_engine_time_to_first_token_seconds" in gaps
+    assert "heptascope_gpu_power_watts" not in gaps
+
+
+def test_a_source_that_fails_later_loses_its_series_at_once() -> None:
+    """After a failed read the value is gone, with the source's reason in its place."""
+    clock = GatedClock()
+    daemon = Daemon(Pipeline(), clock=clock)
+    source = EngineSource(clock, [0.0, SourceError(Reason.INVALID, "half a page")])
+    started(daemon, source)
+    daemon.step()
+    clock.now += 1.0
+    clock.gate.release()
+    assert source.done.acquire(timeout=30)
+    while daemon.statuses()[0].up:
+        threading.Event().wait(0.001)
+    daemon.step()
+    assert None is daemon.snapshot().value(RUNNING, ENGINE)
+    assert [(Reason.INVALID, "half a page", ENGINE)] == [gap[1:] for gap in daemon.snapshot().missing if gap.signal == RUNNING]
+
+
+def test_sources_not_found_yet_are_in_the_statuses() -> None:
+    """What is configured and not found stands beside the running sources."""
+    pending = SourceStatus("engine", "engine", False, None, None, Reason.NO_SOURCE, "no engine found")
+    daemon = Daemon(Pipeline(), clock=ManualClock(), pending=lambda: [pending])
+    daemon.step()
+    assert (pending,) == daemon.snapshot().sources
+
+
+def test_a_recorder_gets_rows_and_failures() -> None:
+    """The row of a good read and the error of a failed one are written; the recorder is closed at the end."""
+    clock, recorder = GatedClock(), ListRecorder()
+    daemon = Daemon(Pipeline(), clock=clock, recorder=recorder)
+    source = EngineSource(clock, [0.0, SourceError(Reason.SOURCE_DOWN, "gone")])
+    started(daemon, source)
+    clock.gate.release()
+    assert source.done.acquire(timeout=30)
+    clock.gate.release(10)
+    daemon.start()
+    daemon.stop(30.0)
+    assert [("vllm", "text", "page"), ("vllm", "error", "gone")] == [(n, list(r)[-1], list(r.values())[-1]) for n, r in recorder.rows][:2]
+    assert (1, 1) == (recorder.closed, source.closed)
+
+
+class FaultyPipeline(Pipeline):
+    """Fails in its first two steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps, self.enough = 0, threading.Event()
+
+    def step(self, now: float, statuses: Any = ()) -> Snapshot:
+        self.steps += 1
+        if self.steps <= 2:
+            raise ZeroDivisionError("x")
+        self.enough.set()
+        return super().step(now, statuses)
+
+
+def test_a_step_that_fails_is_logged_once_and_the_next_one_follows(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug in derivation or rules does not end the daemon and does not fill the log."""
+    clock, pipeline = GatedClock(), FaultyPipeline()
+    daemon = Daemon(pipeline, clock=clock)
+    with caplog.at_level(logging.INFO):
+        daemon.start()
+        clock.gate.release(3)
+        assert pipeline.enough.wait(30)
+        clock.gate.release(10)
+        daemon.stop(30.0)
+    assert ["a step failed, the next one follows: ZeroDivisionError: x"] == [r.getMessage() for r in caplog.records]
+    assert daemon.ready()
+
+
+def test_alive_ends_when_the_pipeline_stops_stepping() -> None:
+    """The liveness probe sees a pipeline that has not stepped for ten seconds, and one that has ended."""
+    clock = GatedClock()
+    daemon = Daemon(Pipeline(), clock=clock)
+    assert False is daemon.alive()
+    daemon.start()
+    assert True is daemon.alive()
+    clock.now += ALIVE_SECONDS
+    assert False is daemon.alive()
+    clock.gate.release(10)
+    daemon.stop(30.0)
+    assert False is daemon.alive()
+
+
+def test_nvml_and_dcgm_are_gpu_sources() -> None:
+    """The suppliers that the signal table names lead to the kinds that sources have."""
+    assert {"gpu", "derived"} == kinds(("nvml", "gpm", "dcgm", "dcgm_exporter", "derived"))
