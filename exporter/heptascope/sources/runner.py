@@ -190,7 +190,7 @@ class Runner:
         self._jobs: dict[str, tuple[Job, threading.Thread]] = {}
 
     def add(self, sources: Iterable[Source], longest_backoff: float = MAX_BACKOFF_SECONDS) -> None:
-        """Start to read `sources`; failing ones are retried every `longest_backoff` seconds or sooner. Raises ValueError if a name is taken."""
+        """Start to read `sources`; failing ones are retried within `longest_backoff` seconds. Raises ValueError if a name is taken."""
         for source in sources:
             job = Job(source, self._on_reading, self._on_failure, self._clock, longest_backoff)
             thread = threading.Thread(target=self._loop, args=(job,), name=f"source-{source.name}", daemon=True)
