@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heptascope.model import Reading, SourceStatus
 from heptascope.sources.jsonl import Row
 from heptascope.sources.segments import FullError, Limits, Segments
 
@@ -21,6 +20,8 @@ FLUSH_SECONDS = 5.0
 RETRY_SECONDS = 30.0
 MOST_QUEUED_BYTES = 32 * 2**20
 """What may wait for a slow disk (minutes of one engine and one GPU); more is dropped and counted."""
+MACHINE_SOURCES = ("nvml", "nvml_slow", "host")
+"""Sources that are no engines."""
 _ROW_BYTES = 2000  # a row without its page, roughly
 
 
@@ -49,8 +50,20 @@ class _Item(NamedTuple):
 class Recorder:
     """Takes readings and failures from any thread, without ever blocking or raising, and appends them to a recording."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, *, free_bytes: Callable[[Path], int] | None = None) -> None:
-        """Record below `folder`. Raises UserError if that is impossible from the start."""
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits | None = None,
+        *,
+        header: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        free_bytes: Callable[[Path], int] | None = None,
+    ) -> None:
+        """Record below `folder`; `header` gives the facts about the GPUs once they are known.
+
+        Raises UserError if the folder cannot be used from the start.
+        """
+        self._header = header
+        self._last_header: dict[str, Any] = {}
         self._segments = Segments(folder, limits or Limits(), free_bytes)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._queued_bytes = 0
@@ -65,33 +78,18 @@ class Recorder:
         """Begin to write."""
         self._thread.start()
 
-    def set_header(self, header: Mapping[str, Any]) -> None:
-        """Take the facts about the GPUs (a recording's header line); may come again when they change."""
-        self._put(_Item(dict(header), header=True))
-
-    def write(self, reading: Reading) -> None:
-        """Take what a source read; a reading without a raw row (a derived one) is not recorded."""
-        raw = reading.raw
-        if raw is None:
-            return
-        if "header" in raw:
-            self.set_header(raw["header"])
-        if "rows" in raw:
-            for row in raw["rows"]:
-                self._put(_Item(row))
-        elif raw.get("kind") == "host":
-            self._put(_Item(raw))
+    def write(self, source: str, row: Mapping[str, Any]) -> None:
+        """Take what `source` read (`Reading.raw`), or the row of a failed read: `t`, `dt`, `reason`, `error`."""
+        if "rows" in row:
+            self._look_at_header()
+            for one in row["rows"]:
+                self._put(_Item(one))
+        elif row.get("kind") == "host":
+            self._put(_Item(dict(row)))
+        elif source in MACHINE_SOURCES:
+            self._put(_Item({"kind": "failure", "source": source, **row}))
         else:
-            self._put(_Item(raw, reading.source))
-
-    def write_failure(self, status: SourceStatus, t: float, row: Mapping[str, Any]) -> None:
-        """Take a failed read that ended at `t` (Unix seconds); `row` holds `dt` and `error`."""
-        reason = {"reason": status.reason.value} if status.reason is not None else {}
-        told = {**row, "t": t - float(row.get("dt", 0.0)), **reason}
-        if status.kind == "engine":
-            self._put(_Item(told, status.name))
-        else:
-            self._put(_Item({"kind": "failure", "source": status.name, **told}))
+            self._put(_Item(dict(row), source))
 
     def status(self) -> RecorderStatus:
         """Return how it goes."""
@@ -103,6 +101,12 @@ class Recorder:
         """Write what is waiting and end, within `timeout` seconds if the disk answers."""
         self._queue.put(None)
         self._thread.join(timeout)
+
+    def _look_at_header(self) -> None:
+        header = self._header()
+        if header is not None and header != self._last_header:
+            self._last_header = dict(header)
+            self._put(_Item(self._last_header, header=True))
 
     def _put(self, item: _Item) -> None:
         with self._lock:

@@ -166,7 +166,7 @@ class Job:
         if first:
             log.warning("source %s is down: %s: %s", status.name, reason, message)
         now = self._clock.time()
-        self._on_failure(status, now, {"t": now, "dt": duration, "error": message})
+        self._on_failure(status, now, {"t": now - duration, "dt": duration, "reason": reason.value, "error": message})
 
     def _delay(self, now: float) -> float:
         if self._streak:
