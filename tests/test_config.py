@@ -67,13 +67,13 @@ def test_environment_lists_and_structures() -> None:
     environ = {
         "HEPTASCOPE_ENGINE": "http://a:8000, http://b:8000",
         "HEPTASCOPE_GPU_DEVICES": "0,GPU-5e",
-        "HEPTASCOPE_PEAKS": "{NVIDIA X1: {bf16_flops: 1.0e+15}}",
+        "HEPTASCOPE_PEAKS": "{NVIDIA X1: {flops_per_clock_per_sm: 4096}}",
         "HEPTASCOPE_SLO_TIME_TO_FIRST_TOKEN": "500ms",
     }
     settings = load(None, environ).settings
     assert ["http://a:8000", "http://b:8000"] == [engine.url for engine in settings.engines]
     assert ("0", "GPU-5e") == settings.gpu.devices
-    assert 1e15 == settings.peaks["NVIDIA X1"].bf16_flops
+    assert 4096.0 == settings.peaks["NVIDIA X1"].flops_per_clock_per_sm
     assert 0.5 == settings.slo.time_to_first_token
 
 
@@ -141,7 +141,10 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         ("web: {tls_cert: a.pem}\n", "heptascope.yaml:1: web: tls_cert and tls_key go together; set both or neither"),
         ("web: {token: secret-word, token_file: f}\n", "heptascope.yaml:1: web: token and token_file exclude each other; set one"),
         ("web: {token: secret}\n", "heptascope.yaml:1: web.token is too short: at least 8 characters"),
-        ("peaks: {X1: {bf17_flop: 1}}\n", "heptascope.yaml:1: unknown key 'peaks.X1.bf17_flop'; did you mean bf16_flops?"),
+        (
+            "peaks: {X1: {flops_per_clock: 1}}\n",
+            "heptascope.yaml:1: unknown key 'peaks.X1.flops_per_clock'; did you mean flops_per_clock_per_sm?",
+        ),
         ("gpu:\n  source: none\n  source: nvml\n", "heptascope.yaml:3: key 'source' is here twice, first on line 2"),
         ("gpu: [\n", "heptascope.yaml:2: not valid YAML: expected the node content, but found '<stream end>'"),
         ("- a\n", "heptascope.yaml:1: the file must hold `key: value` lines"),
@@ -249,7 +252,10 @@ def test_addresses_to_listen_on(text: str, expected: tuple[str, int]) -> None:
 def test_config_show_is_yaml_that_loads_as_the_same_settings(tmp_path: Path) -> None:
     """What `config show` prints is a configuration file; only secrets are gone."""
     engines = "engines:\n  - {url: 'http://a:1', gpus: [0]}\n"
-    path = write(tmp_path, f"gpu: {{interval: 100ms}}\n{engines}rules: {{overrides: {{R: {{t: 0.5}}}}}}\npeaks: {{X: {{bf16_flops: 1}}}}\n")
+    path = write(
+        tmp_path,
+        f"gpu: {{interval: 100ms}}\n{engines}rules: {{overrides: {{R: {{t: 0.5}}}}}}\npeaks: {{X: {{dram_bytes_per_second: 1}}}}\n",
+    )
     loaded = load(path, {"HEPTASCOPE_RECORD_DIR": "/var/rec"})
     text = "\n".join(show_lines(loaded))
     assert loaded.settings == load(write(tmp_path, text)).settings

@@ -48,6 +48,7 @@ class EngineFacts(_Section):
     speculative: bool | None = Field(None, description="Whether speculative decoding is configured.")
     tensor_parallel_size: int | None = Field(None, gt=0, description="GPUs that share each layer.")
     pipeline_parallel_size: int | None = Field(None, gt=0, description="Pipeline stages.")
+    api_server_count: int | None = Field(None, gt=0, description="API servers that count into one metrics page.")
 
 
 class EngineSettings(_Section):
@@ -141,8 +142,7 @@ class PeakSettings(_Section):
     """Peaks of one GPU model, where the built-in table lacks it or is wrong. Dense rates, without sparsity."""
 
     dram_bytes_per_second: float | None = Field(None, gt=0, description="Peak DRAM bandwidth.")
-    bf16_flops: float | None = Field(None, gt=0, description="Peak tensor-core rate in bf16, in FLOP/s.")
-    fp8_flops: float | None = Field(None, gt=0, description="Peak tensor-core rate in fp8, in FLOP/s.")
+    flops_per_clock_per_sm: float | None = Field(None, gt=0, description="Dense bf16 tensor-core FLOP of one SM in one clock.")
 
 
 class Settings(_Section):
