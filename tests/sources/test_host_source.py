@@ -1,0 +1,381 @@
+"""The host source: processes, control groups and the machine, from a fixture's files and from this machine's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.procfs import FakeRoot
+
+from heptascope.model import Reading, Reason, labels
+from heptascope.signals.schema import SCHEMA
+from heptascope.sources.base import SourceError
+from heptascope.sources.host.discovery import LOOKUP_SECONDS
+from heptascope.sources.host.process import SCAN_SECONDS, visible_arguments
+from heptascope.sources.host.source import HostSource
+
+PROCESS = "heptascope_host_process_"
+CGROUP = "heptascope_host_cgroup_"
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeRoot:
+    """An empty machine."""
+    return FakeRoot(tmp_path)
+
+
+def source(fake: FakeRoot, *engines: tuple[str, int]) -> HostSource:
+    """Return a source that watches `engines` on the fixture."""
+    return HostSource(lambda: engines or (("vllm", 8000),), root=str(fake.root))
+
+
+def values(reading: Reading, name: str, key: str = "process") -> dict[str, float]:
+    """Return the values of one signal by one of its labels."""
+    return {dict(s.labels).get(key, ""): s.value for s in reading.samples if s.name == name}
+
+
+def infos(reading: Reading) -> dict[str, tuple[str, str, str]]:
+    """Return engine, role and process name by pid."""
+    found = [dict(s.labels) for s in reading.samples if s.name == PROCESS + "info"]
+    return {p["pid"]: (p.get("engine", ""), p["role"], p["process"]) for p in found}
+
+
+def reasons(reading: Reading) -> dict[str, Reason]:
+    """Return the reason of each missing signal."""
+    return {m.signal: m.reason for m in reading.missing}
+
+
+def test_the_machine_is_read_in_base_units(fake: FakeRoot) -> None:
+    """Processors, load, CPU time and pressure come out in cores, seconds and nothing else."""
+    reading = source(fake).read(100.0)
+    assert {"": 4.0} == values(reading, "heptascope_host_cpus")
+    assert {"": 1.5} == values(reading, "heptascope_host_load1")
+    assert {"busy": 15.0, "idle": 85.0} == values(reading, "heptascope_host_cpu_seconds_total", "mode")
+    assert {"cpu": 2.0, "memory": 2.0, "io": 2.0} == values(reading, "heptascope_host_pressure_waiting_seconds_total", "resource")
+
+
+def test_a_kernel_without_pressure_files_gives_a_reason_and_no_zero(fake: FakeRoot) -> None:
+    """Absent pressure is not supported, and no series."""
+    for resource in ("cpu", "memory", "io"):
+        (fake.root / f"proc/pressure/{resource}").unlink()
+    reading = source(fake).read(100.0)
+    assert {} == values(reading, "heptascope_host_pressure_waiting_seconds_total", "resource")
+    assert Reason.NOT_SUPPORTED == reasons(reading)["heptascope_host_pressure_waiting_seconds_total"]
+
+
+def test_without_proc_the_source_is_down(tmp_path: Path) -> None:
+    """A machine that is no Linux is one clear failure."""
+    with pytest.raises(SourceError, match="need Linux"):
+        HostSource(tuple, root=str(tmp_path)).read(1.0)
+
+
+def test_processes_get_engine_role_and_a_name_by_rank(fake: FakeRoot) -> None:
+    """The listener is the API server, its descendants are told by title, workers are numbered by rank and not by pid."""
+    fake.vllm(workers=2)
+    fake.process(7, "bash")
+    assert {
+        "20": ("vllm", "api_server", "api_server"),
+        "21": ("vllm", "other", "other"),
+        "22": ("vllm", "engine_core", "engine_core"),
+        "29": ("vllm", "worker", "worker"),
+        "28": ("vllm", "worker", "worker-1"),
+    } == infos(source(fake).read(100.0))
+
+
+def test_threads_are_summed_and_the_busiest_is_told_per_interval(fake: FakeRoot) -> None:
+    """Run-queue wait sums all threads; the busiest-thread counter grows by the largest rise of any one thread."""
+    fake.vllm()
+    host = source(fake)
+    first = host.read(100.0)
+    fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (400_000_010, 1_000_000_002), 522: (900_000_020, 500_000_003)}, user=2.0)
+    second = host.read(101.0)
+    wait, busiest = PROCESS + "run_queue_seconds_total", PROCESS + "busiest_thread_cpu_seconds_total"
+    assert 1.5 == pytest.approx(values(second, wait)["engine_core"] - values(first, wait)["engine_core"])
+    assert 0.0 == values(first, busiest)["engine_core"]
+    assert 0.9 == pytest.approx(values(second, busiest)["engine_core"])
+    assert 1.0 == pytest.approx(values(second, PROCESS + "cpu_seconds_total")["engine_core"] - 1.5)
+    assert 2.0 == values(second, PROCESS + "threads")["engine_core"]
+    assert 3.0 == values(second, PROCESS + "allowed_cpus")["engine_core"]
+
+
+def test_a_thread_that_ends_does_not_lower_the_wait(fake: FakeRoot) -> None:
+    """The sum over living threads falls when one ends; the counter must not, or a rate would take it for a restart."""
+    fake.vllm()
+    host = source(fake)
+    before = values(host.read(100.0), PROCESS + "run_queue_seconds_total")["engine_core"]
+    (fake.root / "proc/22/task/522/schedstat").unlink()
+    (fake.root / "proc/22/task/522").rmdir()
+    fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (10, 2)})
+    assert before == values(host.read(101.0), PROCESS + "run_queue_seconds_total")["engine_core"]
+
+
+def test_a_restarted_process_takes_over_the_name_with_a_visible_reset(fake: FakeRoot) -> None:
+    """A new engine core under the same server is found at once, under the same labels, with its own smaller counters."""
+    fake.vllm()
+    host = source(fake)
+    host.read(100.0)
+    fake.end(22)
+    fake.process(60, "VLLM::EngineCor", ppid=20, user=0.1, start=900)
+    reading = host.read(101.0)
+    assert ("vllm", "engine_core", "engine_core") == infos(reading)["60"]
+    assert 0.6 == pytest.approx(values(reading, PROCESS + "cpu_seconds_total")["engine_core"])
+
+
+def test_a_restarted_server_is_found_again(fake: FakeRoot) -> None:
+    """When the whole server is replaced, the next look finds it by its port."""
+    fake.vllm(first=20)
+    host = source(fake)
+    host.read(100.0)
+    for pid in (20, 21, 22):
+        fake.end(pid)
+    fake.vllm(first=70)
+    assert {"70", "71", "72"} == set(infos(host.read(101.0)))
+
+
+def test_a_process_that_reuses_a_pid_is_another_process(fake: FakeRoot) -> None:
+    """Start times tell an engine core from a stranger with its old pid."""
+    fake.vllm()
+    host = source(fake)
+    host.read(100.0)
+    fake.end(22)
+    fake.process(22, "sleep", ppid=1, start=999)
+    assert "22" not in infos(host.read(101.0))
+
+
+def test_two_engines_are_kept_apart(fake: FakeRoot) -> None:
+    """Each engine gets the processes behind its own port."""
+    fake.vllm(8000, first=20)
+    fake.vllm(8001, first=40)
+    found = infos(source(fake, ("a", 8000), ("b", 8001)).read(1.0))
+    assert ("a", "engine_core", "engine_core") == found["22"]
+    assert ("b", "engine_core", "engine_core") == found["42"]
+
+
+def test_hidden_sockets_leave_the_command_line_to_tell(fake: FakeRoot) -> None:
+    """Where the server's open files are not ours to see, its `--port` says which engine it is."""
+    fake.vllm(8000, first=20)
+    fake.vllm(8001, first=40)
+    for pid in (20, 40):
+        for link in (fake.root / f"proc/{pid}/fd").iterdir():
+            link.unlink()
+    found = infos(source(fake, ("a", 8000), ("b", 8001)).read(1.0))
+    assert ("a", "api_server", "api_server") == found["20"]
+    assert ("b", "api_server", "api_server") == found["40"]
+
+
+def test_engines_that_cannot_be_told_apart_are_ambiguous(fake: FakeRoot) -> None:
+    """A server on a port that no engine has is reported without an engine, and the engines say why they have no processes."""
+    fake.vllm(9999, first=20)
+    reading = source(fake, ("a", 8000), ("b", 8001)).read(1.0)
+    assert ("", "engine_core", "engine_core") == infos(reading)["22"]
+    assert {Reason.AMBIGUOUS} == {m.reason for m in reading.missing if m.signal.startswith(PROCESS)}
+
+
+def test_a_lone_engine_behind_a_mapped_port_is_the_lone_server(fake: FakeRoot) -> None:
+    """One engine, one server: the port may differ (a mapped port), they still belong together."""
+    fake.vllm(9999)
+    assert "vllm" == infos(source(fake, ("vllm", 8000)).read(1.0))["22"][0]
+
+
+def test_a_sidecar_without_the_process_namespace_says_what_to_set(fake: FakeRoot) -> None:
+    """The port listens, nobody is in sight: every process and control-group signal names shareProcessNamespace."""
+    fake.listen(8000, table="tcp6")
+    reading = source(fake).read(1.0)
+    about = [m for m in reading.missing if m.signal.startswith((PROCESS, CGROUP))]
+    expected = {name for name in SCHEMA if name.startswith((PROCESS, CGROUP))}
+    assert expected == {m.signal for m in about}
+    assert {Reason.NO_PERMISSION} == {m.reason for m in about}
+    assert {labels(engine="vllm")} == {m.labels for m in about}
+    assert all("shareProcessNamespace" in m.detail for m in about)
+
+
+def test_an_engine_that_is_not_up_is_down_and_found_later(fake: FakeRoot) -> None:
+    """Nothing listens: source_down; once the server is there it is found at the next look."""
+    host = source(fake)
+    assert Reason.SOURCE_DOWN == reasons(host.read(0.0))[PROCESS + "info"]
+    fake.vllm()
+    assert {} == infos(host.read(1.0))
+    assert {"20", "21", "22"} == set(infos(host.read(LOOKUP_SECONDS)))
+
+
+def test_without_engines_there_is_one_reason(fake: FakeRoot) -> None:
+    """No engine known: no_source for processes and control groups."""
+    reading = HostSource(tuple, root=str(fake.root)).read(1.0)
+    assert Reason.NO_SOURCE == reasons(reading)[PROCESS + "info"]
+    assert Reason.NO_SOURCE == reasons(reading)[CGROUP + "cpu_quota"]
+
+
+def test_a_busy_neighbour_is_shown_and_an_idle_one_is_not(fake: FakeRoot) -> None:
+    """A process outside the engines appears while it uses a quarter core or more."""
+    fake.vllm()
+    for pid in (5, 6):
+        fake.process(pid, "python3", command="python3 job.py --password hunter2", user=1.0)
+    host = source(fake)
+    assert "5" not in infos(host.read(0.0))
+    fake.process(5, "python3", command="python3 job.py --password hunter2", user=1.0 + 0.9 * SCAN_SECONDS)
+    reading = host.read(SCAN_SECONDS)
+    assert ("", "other", "other") == infos(reading)["5"]
+    assert "6" not in infos(reading)
+    assert "hunter2" not in str(reading.raw)
+
+
+def test_several_api_servers_leave_the_launcher_as_other(fake: FakeRoot) -> None:
+    """With titled API servers below it, the process that launched them only launches."""
+    fake.vllm()
+    fake.process(30, "VLLM::APIServer", ppid=20, command="VLLM::APIServer_0")
+    fake.process(31, "VLLM::APIServer", ppid=20, command="VLLM::APIServer_1")
+    found = infos(source(fake).read(1.0))
+    assert "other" == found["20"][1]
+    assert {"api_server", "api_server-1"} == {found["30"][2], found["31"][2]}
+
+
+def test_kernels_without_schedstat_give_the_reason(fake: FakeRoot) -> None:
+    """Without schedstat the wait and the busiest thread are not supported, CPU time stays."""
+    fake.vllm()
+    for path in fake.root.glob("proc/*/task/*/schedstat"):
+        path.unlink()
+    reading = source(fake).read(1.0)
+    assert Reason.NOT_SUPPORTED == reasons(reading)[PROCESS + "run_queue_seconds_total"]
+    assert {} == values(reading, PROCESS + "run_queue_seconds_total")
+    assert 1.5 == values(reading, PROCESS + "cpu_seconds_total")["engine_core"]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("vllm --api-key abc def --port 1", "vllm --api-key *** *** --port 1"),
+        ("vllm --hf-token=abc -x", "vllm --hf-token=*** -x"),
+        ("env HF_TOKEN=abc vllm", "env HF_TOKEN=*** vllm"),
+        ("vllm --max-num-batched-tokens 8192 --tokenizer t", "vllm --max-num-batched-tokens 8192 --tokenizer t"),
+    ],
+)
+def test_command_lines_are_kept_without_secrets(words: str, shown: str) -> None:
+    """Values of flags that sound like secrets are hidden, flags that only count tokens are not."""
+    assert shown.split() == visible_arguments(words.split())
+
+
+def put_group(fake: FakeRoot, path: str, quota: str, memory: str = "max", throttled: int = 0) -> None:
+    """Write a version 2 control group."""
+    fake.write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
+    stat = f"usage_usec 5000000\nuser_usec 1\nnr_periods 100\nnr_throttled 40\nthrottled_usec {throttled}\n"
+    for name, text in (("cpu.max", quota), ("cpu.stat", stat), ("memory.max", memory), ("memory.current", "1048576\n")):
+        fake.write(f"{path}/{name}", text)
+
+
+def cgroup(reading: Reading) -> dict[str, float]:
+    """Return the control-group values of the engine `vllm`."""
+    return {s.name.removeprefix(CGROUP): s.value for s in reading.samples if s.name.startswith(CGROUP) and ("engine", "vllm") in s.labels}
+
+
+def test_the_tightest_group_above_the_engine_counts(fake: FakeRoot) -> None:
+    """The pod's limit is tighter than the container's: quota and throttling come from the pod's group."""
+    fake.vllm()
+    fake.process(22, "VLLM::EngineCor", ppid=20, cgroup="/pod/engine")
+    put_group(fake, "sys/fs/cgroup/pod/engine", "800000 100000", "1073741824", throttled=1)
+    put_group(fake, "sys/fs/cgroup/pod", "250000 100000", throttled=3_000_000)
+    assert {
+        "cpu_quota": 2.5,
+        "cpu_seconds_total": 5.0,
+        "cpu_throttled_seconds_total": 3.0,
+        "cpu_periods_total": 100.0,
+        "cpu_throttled_periods_total": 40.0,
+        "memory_used_bytes": 1048576.0,
+        "memory_limit_bytes": 1073741824.0,
+    } == cgroup(source(fake).read(1.0))
+
+
+def test_no_limit_is_no_series_and_a_reason(fake: FakeRoot) -> None:
+    """`max` is not a number: the quota is absent as not configured, throttling is a true zero."""
+    fake.vllm()
+    fake.process(22, "VLLM::EngineCor", ppid=20, cgroup="/engine")
+    put_group(fake, "sys/fs/cgroup/engine", "max 100000\n", "max\n")
+    reading = source(fake).read(1.0)
+    assert "cpu_quota" not in cgroup(reading)
+    assert 0.0 == cgroup(reading)["cpu_throttled_seconds_total"]
+    assert Reason.NOT_CONFIGURED == reasons(reading)[CGROUP + "cpu_quota"]
+    assert Reason.NOT_CONFIGURED == reasons(reading)[CGROUP + "memory_limit_bytes"]
+
+
+def test_a_group_outside_our_namespace_is_read_through_the_engine(fake: FakeRoot) -> None:
+    """A sidecar's own mount shows only its own group: the engine's is read below /proc/PID/root, never our own in its place."""
+    fake.vllm()
+    fake.process(22, "VLLM::EngineCor", ppid=20, cgroup="/../engine.scope")
+    put_group(fake, "sys/fs/cgroup", "10000 100000")
+    hidden = source(fake).read(1.0)
+    assert {} == cgroup(hidden)
+    assert Reason.NO_PERMISSION == reasons(hidden)[CGROUP + "cpu_quota"]
+    put_group(fake, "proc/22/root/sys/fs/cgroup", "400000 100000")
+    assert 4.0 == cgroup(source(fake).read(1.0))["cpu_quota"]
+
+
+def test_control_groups_of_version_1_are_a_reason(fake: FakeRoot) -> None:
+    """A machine with version 1 says so."""
+    fake.vllm()
+    fake.write("sys/fs/cgroup/cpu/cpu.shares", "1024\n")
+    reading = source(fake).read(1.0)
+    assert Reason.NOT_SUPPORTED == reasons(reading)[CGROUP + "cpu_quota"]
+
+
+def test_every_signal_is_in_the_table_with_its_labels(fake: FakeRoot) -> None:
+    """Names and labels are those of the signal table."""
+    fake.vllm()
+    fake.process(22, "VLLM::EngineCor", ppid=20, cgroup="/engine")
+    put_group(fake, "sys/fs/cgroup/engine", "100000 100000\n", "1000\n")
+    reading = source(fake).read(1.0)
+    assert {name for name in SCHEMA if name.startswith("heptascope_host_")} == {s.name for s in reading.samples}
+    for sample in reading.samples:
+        assert set(dict(sample.labels)) <= set(SCHEMA[sample.name].labels), sample
+
+
+SERVER = """
+import socket, sys, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+for line in sys.stdin:
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end:
+        pass
+    print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A real process that listens on a port and burns 0.2 s of CPU for each line that it is sent."""
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, int(process.stdout.readline())
+        process.kill()
+
+
+def test_a_real_process_is_found_by_its_port_and_its_cpu_time_is_true(server: tuple[subprocess.Popen[str], int]) -> None:
+    """On this machine: the listener is found, and 0.2 s of its work read as 0.2 s, by process and by thread."""
+    process, port = server
+    assert process.stdin is not None
+    assert process.stdout is not None
+    host = HostSource(lambda: (("mine", port),))
+    before = host.read(1000.0)
+    assert ("mine", "api_server", "api_server") == infos(before)[str(process.pid)]
+    process.stdin.write("work\n")
+    process.stdin.flush()
+    assert "done\n" == process.stdout.readline()
+    after = host.read(1001.0)
+    cpu, busiest = PROCESS + "cpu_seconds_total", PROCESS + "busiest_thread_cpu_seconds_total"
+    assert 0.2 == pytest.approx(values(after, cpu)["api_server"] - values(before, cpu)["api_server"], abs=0.03)
+    assert 0.2 == pytest.approx(values(after, busiest)["api_server"], abs=0.02)
+    host.close()
+
+
+def test_closing_gives_the_descriptors_back(server: tuple[subprocess.Popen[str], int]) -> None:
+    """The thread files that are kept open are closed with the source."""
+    _, port = server
+    open_before = len(os.listdir("/proc/self/fd"))
+    host = HostSource(lambda: (("mine", port),))
+    host.read(1000.0)
+    assert open_before + 1 == len(os.listdir("/proc/self/fd"))
+    host.close()
+    assert open_before == len(os.listdir("/proc/self/fd"))
