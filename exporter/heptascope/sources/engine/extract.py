@@ -1,0 +1,195 @@
+"""Reads the rows of a table off a page: labels mapped, parts told apart, impossible values refused one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from math import inf, isfinite
+from typing import NamedTuple
+
+from heptascope.model import Histogram
+from heptascope.sources.engine.adapter import Absence, Collector, Context
+from heptascope.sources.engine.page import MAX_KNOWN_SERIES, Document, PageReader, Series
+from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
+
+_TYPES = {Read.GAUGE: "gauge", Read.RATIO: "gauge", Read.COUNTER: "counter"}
+_UNDECLARED = ("", "unknown", "untyped")
+_ONLY_SUFFIX = {Read.COUNT: "_count", Read.SUM: "_sum"}
+_RATIO_LIMIT = 1 + 1e-6  # rounding in the engine's own division
+_LINE_SHOWN = 120
+
+
+class _Place(NamedTuple):
+    """Where a value belongs: rank, our other labels, and which part of the series it is."""
+
+    rank: str
+    extra: tuple[tuple[str, str], ...]
+    part: str
+
+
+class TableReader:
+    """Reads the pages of one engine by its table."""
+
+    def __init__(self, table: Table) -> None:
+        """Prepare to read the families that the table needs."""
+        self._table = table
+        self._reader = PageReader(table.wanted())
+        self._places: dict[tuple[str, Series], _Place] = {}
+        self._shape: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def read(self, document: Document, context: Context) -> Facts:
+        """Parse the page. Raises SourceError if it is none."""
+        document.check_metrics()
+        return self._table.facts(self._reader.read(document.text, document.openmetrics), context)
+
+    def fill(self, facts: Facts, out: Collector, rows: Iterable[Row] | None = None) -> None:
+        """Put every row (or only `rows`) into `out`: values, or why there are none."""
+        if (facts.ranks, facts.models) != self._shape or len(self._places) > MAX_KNOWN_SERIES:
+            self._places.clear()
+            self._shape = (facts.ranks, facts.models)
+        for row in self._table.rows if rows is None else rows:
+            off = row.off(facts)
+            if off is not None:
+                out.lack(row.signal, off)
+                continue
+            take = self._choose(row, facts, out)
+            if take is None:
+                out.lack(row.signal, row.why_absent(self._table.engine, facts.version))
+                continue
+            scale = take.scale(facts) if callable(take.scale) else take.scale
+            if isinstance(scale, Absence):
+                out.lack(row.signal, scale)
+            elif row.read is Read.HISTOGRAM:
+                self._histograms(row, take, facts, out)
+            else:
+                self._scalars(row, take, scale, facts, out)
+
+    def _choose(self, row: Row, facts: Facts, out: Collector) -> Take | None:
+        """Return the first place that the page holds; name lines that cannot be read and families of another type."""
+        expected = _TYPES.get(row.read, "histogram")
+        for take in row.takes:
+            for key in take.keys:
+                for line in facts.page.lines(key):
+                    out.refuse(row.signal, f"a line cannot be read: {line[:_LINE_SHOWN]}")
+            if not all(facts.page.of(key) for key in take.keys):
+                continue
+            wrong = [key for key in take.keys if facts.page.types.get(key, "") not in (expected, *_UNDECLARED)]
+            if not wrong:
+                return take
+            out.refuse(row.signal, f"{wrong[0]} is declared a {facts.page.types[wrong[0]]}, not a {expected}")
+        return None
+
+    def _scalars(self, row: Row, take: Take, scale: float, facts: Facts, out: Collector) -> None:
+        totals: dict[_Place, float] = {}
+        for key in take.keys:
+            for place, value in self._family(row, take, key, facts, out).items():
+                totals[place] = totals.get(place, 0.0) + value * scale
+        if row.zero is not None and totals and not any(totals.values()):
+            out.lack(row.signal, row.zero)
+            return
+        if row.read in (Read.GAUGE, Read.RATIO):
+            totals = _fold(row, totals)
+        for place, value in totals.items():
+            out.sample(row.signal, out.pairs(place.rank, dict(place.extra)), value, place.part)
+        for rank in {place.rank for place in totals}:
+            out.mark(row.signal, rank, row.quality(facts))
+
+    def _family(self, row: Row, take: Take, key: str, facts: Facts, out: Collector) -> dict[_Place, float]:
+        """Return the good values of one family; of two with the same labels the first counts."""
+        found: dict[_Place, float] = {}
+        for series, value in self._series(take, key, facts):
+            if series.suffix != _ONLY_SUFFIX.get(row.read, series.suffix):
+                continue
+            place = self._place(series, row, take, facts)
+            wrong = _wrong(row.read, value)
+            if wrong:
+                out.refuse(row.signal, f"{key} is {wrong}", place.rank)
+            elif place in found:
+                out.refused += 1
+            else:
+                found[place] = value
+        return found
+
+    def _histograms(self, row: Row, take: Take, facts: Facts, out: Collector) -> None:
+        key = take.keys[0]
+        buckets: dict[_Place, dict[float, float]] = {}
+        sums: dict[_Place, float] = {}
+        for series, value in self._series(take, key, facts):
+            place = self._place(series, row, take, facts)
+            if series.suffix == "_bucket":
+                mine, slot = buckets.setdefault(place, {}), _bound(series)
+                out.refused += slot in mine
+                mine.setdefault(slot, value)
+            elif series.suffix == "_sum":
+                out.refused += place in sums
+                sums.setdefault(place, value)
+        for place in buckets | sums:
+            bounds = tuple(sorted(buckets.get(place, {})))
+            counts = tuple(buckets[place][b] for b in bounds) if bounds else ()
+            wrong = _wrong_histogram(bounds, counts, sums.get(place))
+            if wrong:
+                out.refuse(row.signal, f"{key} {wrong}", place.rank)
+                continue
+            pairs = out.pairs(place.rank, dict(place.extra))
+            out.histogram(row.signal, Histogram("", pairs, bounds, counts, sums[place], place.part))
+            out.mark(row.signal, place.rank, row.quality(facts))
+
+    def _series(self, take: Take, key: str, facts: Facts) -> Iterator[tuple[Series, float]]:
+        for series, value in facts.page.of(key):
+            if all(series.labels.get(name) == wanted for name, wanted in take.only.items()):
+                yield series, value
+
+    def _place(self, series: Series, row: Row, take: Take, facts: Facts) -> _Place:
+        """Return where a series' values belong; it is the same on every page until ranks or models change."""
+        place = self._places.get((row.signal, series))
+        if place is None:
+            place = self._places[row.signal, series] = self._find_place(series, row, take, facts)
+        return place
+
+    def _find_place(self, series: Series, row: Row, take: Take, facts: Facts) -> _Place:
+        table = self._table
+        rank, extra, part = facts.lone_rank, [], []
+        for name, value in series.labels.items():
+            if name == table.rank_label:
+                rank = value
+            elif name in row.keep:
+                extra.append((row.keep[name], value))
+            elif name not in take.only and name != "le" and (name != table.model_label or len(facts.models) > 1):
+                part.append(f"{name}={value}")
+        return _Place(rank, tuple(extra), ",".join(sorted(part)))
+
+
+def _fold(row: Row, totals: dict[_Place, float]) -> dict[_Place, float]:
+    """Join the parts of a gauge; an instant value needs no history for that."""
+    groups: dict[_Place, list[float]] = {}
+    for place, value in totals.items():
+        groups.setdefault(place._replace(part=""), []).append(value)
+    return {place: row.fold(values) for place, values in groups.items()}
+
+
+def _wrong(read: Read, value: float) -> str:
+    """Return what is wrong with a value; nothing that engines report can be negative or infinite."""
+    if not isfinite(value):
+        return f"{value}"
+    if value < 0:
+        return f"negative ({value:g})"
+    return f"{value:g}, more than the whole" if read is Read.RATIO and value > _RATIO_LIMIT else ""
+
+
+def _bound(series: Series) -> float:
+    try:
+        return float(series.labels.get("le", "nan"))
+    except ValueError:
+        return float("nan")
+
+
+def _wrong_histogram(bounds: tuple[float, ...], counts: tuple[float, ...], total: float | None) -> str:
+    if not bounds or bounds[-1] != inf or any(b != b for b in bounds):
+        return "has no +Inf bucket, or bounds that are no numbers"
+    if total is None or not isfinite(total) or total < 0:
+        return f"has the sum {total}"
+    if not all(isfinite(c) and c >= 0 for c in counts):
+        return "has a bucket that is no count"
+    if any(later < earlier for earlier, later in pairwise(counts)):
+        return "has buckets that fall"
+    return ""

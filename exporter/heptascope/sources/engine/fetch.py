@@ -1,0 +1,183 @@
+"""Fetches one page over HTTP, bounded in time and in size; redirects are not followed, proxies not used.
+
+httpcore, the transport below httpx, is used directly: it takes a network backend, which is the only place where one deadline can
+bound a whole exchange, headers included.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import httpcore
+
+from heptascope.model import Reason
+from heptascope.sources.base import SourceError
+
+TIMEOUT_SECONDS = 5.0
+CONNECT_TIMEOUT_SECONDS = 2.0
+MAX_PAGE_BYTES = 16 * 2**20
+KEEP_ALIVE_SECONDS = 3.0
+"""Idle connections are dropped before servers drop them: uvicorn and cpp-httplib both do so after 5 s by default."""
+
+_HEADERS: dict[bytes | str, bytes | str] = {"Accept": "text/plain, application/json;q=0.5", "Accept-Encoding": "identity"}
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_HTTP_OK = 200
+_HINTS = {
+    401: (Reason.NO_PERMISSION, "this page needs a key"),
+    403: (Reason.NO_PERMISSION, "this page needs a key"),
+    404: (Reason.SOURCE_DOWN, "check the path, and that the engine's metrics are switched on"),
+    501: (Reason.FLAG_OFF, "the server runs with its metrics switched off"),
+}
+
+
+class Fetched(NamedTuple):
+    """One answer: `text` is the whole body, decoded."""
+
+    status: int
+    content_type: str
+    text: str
+
+
+class _Deadline:
+    """The moment by which an exchange must be over."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._at = math.inf
+
+    def start(self, seconds: float) -> None:
+        self._at = self._clock() + seconds
+
+    def left(self, timeout: float | None) -> float:
+        left = self._at - self._clock()
+        if left <= 0:
+            raise httpcore.ReadTimeout("the deadline has passed")
+        return left if timeout is None else min(left, timeout)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose every wait ends at the deadline, so that a dripping server cannot stretch it."""
+
+    def __init__(self, inner: httpcore.NetworkStream, deadline: _Deadline) -> None:
+        self._inner, self._deadline = inner, deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, self._deadline.left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, self._deadline.left(timeout))
+
+    def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None) -> httpcore.NetworkStream:
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, self._deadline.left(timeout)), self._deadline)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Opens connections that keep the deadline."""
+
+    def __init__(self, deadline: _Deadline) -> None:
+        self._deadline = deadline
+        self._real = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        stream = self._real.connect_tcp(host, port, self._deadline.left(timeout), local_address, socket_options)
+        return _Stream(stream, self._deadline)
+
+
+class Fetcher:
+    """Gets pages from one server over a connection that is kept alive. Used by one thread."""
+
+    def __init__(
+        self,
+        timeout: float = TIMEOUT_SECONDS,
+        max_bytes: int = MAX_PAGE_BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`timeout` bounds the whole exchange, in seconds; `max_bytes` the body, before and after decompression."""
+        self._timeout, self._max_bytes = timeout, max_bytes
+        self._deadline = _Deadline(clock)
+        connect = min(CONNECT_TIMEOUT_SECONDS, timeout)
+        self._extensions = {"timeout": {"connect": connect, "read": timeout, "write": timeout, "pool": timeout}}
+        self._pool = httpcore.ConnectionPool(
+            max_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS, network_backend=_Backend(self._deadline)
+        )
+
+    def get(self, url: str) -> Fetched:
+        """Return the page at `url`. Raises SourceError with one line that names the URL and what to do."""
+        self._deadline.start(self._timeout)
+        try:
+            with self._pool.stream("GET", url, headers=_HEADERS, extensions=self._extensions) as response:
+                headers = {k.decode("ascii", "replace").lower(): v.decode("latin-1") for k, v in response.headers}
+                if response.status != _HTTP_OK:
+                    raise _status_error(url, response.status, headers)
+                body = self._body(url, response.iter_stream(), headers)
+        except httpcore.TimeoutException as error:
+            text = f"{url}: no complete answer within {self._timeout:g} s; the server is overloaded or hangs"
+            raise SourceError(Reason.SOURCE_DOWN, text) from error
+        except (httpcore.ConnectError, httpcore.UnsupportedProtocol) as error:
+            text = f"{url}: {_why(error)}; check that the engine runs and listens there"
+            raise SourceError(Reason.SOURCE_DOWN, text) from error
+        except (httpcore.ProtocolError, httpcore.NetworkError) as error:
+            raise SourceError(Reason.SOURCE_DOWN, f"{url}: incomplete page: {_why(error)}; it is read again") from error
+        return Fetched(response.status, headers.get("content-type", ""), body.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pool.close()
+
+    def _body(self, url: str, chunks: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
+        unpack = _unpacker(url, headers.get("content-encoding", "identity"))
+        body = bytearray()
+        if int(headers.get("content-length", "0")) > self._max_bytes:
+            raise self._too_large(url)
+        try:
+            for chunk in chunks:
+                body += unpack.decompress(chunk, self._max_bytes + 1 - len(body)) if unpack else chunk
+                if len(body) > self._max_bytes:
+                    raise self._too_large(url)
+        except zlib.error as error:
+            raise SourceError(Reason.INVALID, f"{url}: broken compression ({error}); no page can be read") from error
+        if unpack and not unpack.eof:
+            raise SourceError(Reason.SOURCE_DOWN, f"{url}: incomplete page: the compressed body ends early; it is read again")
+        return bytes(body)
+
+    def _too_large(self, url: str) -> SourceError:
+        limit = self._max_bytes / 2**20
+        return SourceError(Reason.INVALID, f"{url}: the page is larger than {limit:g} MiB; check the URL, or raise poll.max_page_bytes")
+
+
+def _unpacker(url: str, encoding: str) -> zlib._Decompress | None:
+    if encoding in ("", "identity"):
+        return None
+    if encoding in ("gzip", "deflate"):
+        return zlib.decompressobj(_GZIP_OR_ZLIB)
+    raise SourceError(Reason.INVALID, f"{url}: the page is compressed as {encoding!r}, which was not asked for; check the URL")
+
+
+def _status_error(url: str, status: int, headers: Mapping[str, str]) -> SourceError:
+    if status in range(300, 400) and "location" in headers:
+        return SourceError(Reason.SOURCE_DOWN, f"{url}: HTTP {status} to {headers['location']}; redirects are not followed, use that URL")
+    reason, hint = _HINTS.get(status, (Reason.SOURCE_DOWN, "the server is not well; see its log"))
+    return SourceError(reason, f"{url}: HTTP {status}; {hint}")
+
+
+def _why(error: Exception) -> str:
+    """Return what the system said, without its error number."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text.partition("] ")[2] or text

@@ -1,0 +1,75 @@
+"""The engine signals that a page can give, and the start settings that a configuration can give instead.
+
+Every adapter answers for every one of these: with a value, or with the reason why there is none.
+"""
+
+from __future__ import annotations
+
+PREFIX = "heptascope_engine_"
+
+SIGNALS: tuple[str, ...] = (
+    "info",
+    "config_info",
+    "requests_running",
+    "requests_waiting",
+    "requests_deferred",
+    "requests_finished_total",
+    "requests_rejected_total",
+    "http_requests_total",
+    "prompt_tokens_total",
+    "prompt_cached_tokens_total",
+    "generation_tokens_total",
+    "sequence_limit",
+    "step_token_limit",
+    "model_length_limit",
+    "prefix_caching_enabled",
+    "eager_mode",
+    "graph_batch_limit",
+    "speculation_enabled",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "kv_cache_usage_ratio",
+    "kv_cache_capacity_tokens",
+    "prefix_cache_queried_tokens_total",
+    "prefix_cache_hit_tokens_total",
+    "preemptions_total",
+    "kv_offload_load_bytes_total",
+    "kv_offload_load_seconds_total",
+    "kv_allocation_failures_total",
+    "steps_total",
+    "step_tokens_total",
+    "step_phase_seconds",
+    "time_to_first_token_seconds",
+    "inter_token_latency_seconds",
+    "time_per_output_token_seconds",
+    "e2e_latency_seconds",
+    "queue_time_seconds",
+    "prefill_time_seconds",
+    "decode_time_seconds",
+    "prompt_length_tokens",
+    "generation_length_tokens",
+    "http_request_duration_seconds",
+    "spec_drafts_total",
+    "spec_draft_tokens_total",
+    "spec_accepted_tokens_total",
+    "spec_accepted_tokens_per_position_total",
+    "estimated_flops_total",
+    "estimated_dram_bytes_total",
+)
+"""Without PREFIX; a test keeps them equal to the rows of the signal table that engines supply."""
+
+SETTINGS: dict[str, str] = {
+    "max_num_seqs": "sequence_limit",
+    "max_num_batched_tokens": "step_token_limit",
+    "max_model_len": "model_length_limit",
+    "enable_prefix_caching": "prefix_caching_enabled",
+    "enforce_eager": "eager_mode",
+    "max_cudagraph_capture_size": "graph_batch_limit",
+    "speculative": "speculation_enabled",
+    "tensor_parallel_size": "tensor_parallel_size",
+    "pipeline_parallel_size": "pipeline_parallel_size",
+}
+"""Setting (as `engines[].settings` and command lines name it) to the signal that shows it."""
+
+API_SERVERS = "api_server_count"
+"""A setting without a signal: how many API servers count into one page."""

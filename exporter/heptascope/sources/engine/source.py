@@ -1,0 +1,156 @@
+"""The engine source: fetches the page of one engine, and asks for its version when it starts or has restarted."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from heptascope.errors import UserError
+from heptascope.model import Reading
+from heptascope.sources.base import SourceError
+from heptascope.sources.engine.adapter import Adapter, adapters
+from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher
+from heptascope.sources.engine.names import PREFIX
+from heptascope.sources.engine.page import Document
+from heptascope.sources.engine.reader import AUTO, EngineReader
+
+log = logging.getLogger(__name__)
+
+VERSION_RETRY_SECONDS = 60.0
+MAX_VERSION_LENGTH = 64
+_PROGRESS = PREFIX + "generation_tokens_total"
+
+
+def engine_name(kind: str, url: str, several: bool) -> str:
+    """Return our name for an engine: its kind, with the port if there are several of that kind."""
+    return f"{kind}-{port_of(url)}" if several else kind
+
+
+def port_of(url: str) -> int:
+    """Return the port that a URL leads to. Raises UserError if it is no HTTP URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        raise UserError("not a URL of an engine", where=url, hint="write http://host:port") from None
+    if not parts.hostname:
+        raise UserError("not a URL of an engine", where=url, hint="write http://host:port")
+    return port
+
+
+class EngineSource:
+    """One engine. Reads are made by one thread; `timeout` is the time in seconds after which one counts as hung."""
+
+    kind = "engine"
+
+    def __init__(
+        self,
+        name: str | None,
+        url: str,
+        kind: str = AUTO,
+        interval: float = 1.0,
+        timeout: float = TIMEOUT_SECONDS,
+        max_page_bytes: int = MAX_PAGE_BYTES,
+        settings: Mapping[str, float] | None = None,
+        config: Mapping[str, str] | None = None,
+        naming: Callable[[str], str] = str,
+        fetch: Callable[[str], Fetched] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`url` is the engine's base or its page; `timeout` bounds one fetch, in seconds.
+
+        `name`, `kind`, `settings`, `config` and `naming` are EngineReader's; without a name the source itself goes by its port.
+        `fetch` replaces the HTTP client.
+
+        Raises UserError for an unusable URL, kind or setting.
+        """
+        self.name = name or f"engine-{port_of(url)}"
+        self.reader = EngineReader(name, kind, settings, config, url, naming)
+        self._base, self._urls = _pages(url, self.reader.adapter)
+        self.interval, self.timeout = interval, timeout * (len(self._urls) + 1) + 1.0
+        self._fetcher = Fetcher(timeout, max_page_bytes)
+        self._fetch = fetch or self._fetcher.get
+        self._clock = clock
+        self._version = ""
+        self._ask_after = -math.inf
+        self._progress = 0.0
+
+    @property
+    def refused(self) -> int:
+        """Impossible values seen since start."""
+        return self.reader.refused
+
+    def read(self, now: float) -> Reading:
+        """Fetch and read the page. Raises SourceError."""
+        began = self._clock()
+        try:
+            document, status = self._page()
+            took = self._clock() - began
+            if not self._version and self._clock() >= self._ask_after:
+                self._ask(self.reader.detect(document, self._ask))
+            reading = self.reader.read_document(document, now, self._version)
+        except SourceError:
+            self._forget_version()
+            raise
+        self._watch_progress(reading)
+        row: dict[str, Any] = {"t": now, "dt": round(took, 6), "status": status, "text": document.text}
+        extra = {"content_type": document.content_type, "version": self._version}
+        return replace(reading, source=self.name, raw=row | {key: text for key, text in extra.items() if text})
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._fetcher.close()
+
+    def _page(self) -> tuple[Document, int]:
+        """Fetch the page; while it is not known where that is, try every place until an engine is recognised."""
+        failures: list[SourceError] = []
+        for url in self._urls:
+            try:
+                fetched = self._fetch(url)
+                document = Document(url, fetched.text, fetched.content_type)
+                if len(self._urls) > 1:
+                    self.reader.detect(document, self._ask)
+                    self._urls = (url,)
+            except SourceError as error:
+                failures.append(error)
+            else:
+                return document, fetched.status
+        raise failures[0]
+
+    def _ask(self, adapter: Adapter) -> str:
+        """Ask the engine for its version; if it does not tell, not again for a while."""
+        self._ask_after = self._clock() + VERSION_RETRY_SECONDS
+        self._version = ""
+        if adapter.version_path:
+            try:
+                answer = json.loads(self._fetch(self._base + adapter.version_path).text)
+                self._version = str(answer["version"])[:MAX_VERSION_LENGTH]
+            except (SourceError, ValueError, KeyError, TypeError):
+                log.debug("%s does not tell its version; its page bounds it", self._base)
+        return self._version
+
+    def _forget_version(self) -> None:
+        self._version, self._ask_after = "", -math.inf
+
+    def _watch_progress(self, reading: Reading) -> None:
+        """Notice a restart between two reads, which may have brought another version."""
+        progress = sum(s.value for s in reading.samples if s.name == _PROGRESS)
+        if progress < self._progress:
+            self._forget_version()
+        self._progress = progress
+
+
+def _pages(url: str, adapter: Adapter | None) -> tuple[str, tuple[str, ...]]:
+    """Return the base URL of an engine and where its page may be; a URL with a path is the page itself."""
+    parts = urlsplit(url)
+    base = f"{parts.scheme}://{parts.netloc}"
+    if parts.path not in ("", "/"):
+        return base, (url,)
+    known = [adapter] if adapter else list(adapters().values())
+    return base, tuple(dict.fromkeys(base + path for one in known for path in one.paths))
