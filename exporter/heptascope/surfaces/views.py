@@ -35,7 +35,8 @@ def shape(full: Snapshot) -> str:
     parts = [(name, *(pairs for pairs, _ in rows)) for name, rows in full.values.items()]
     histograms = [(name, *(histogram.labels for histogram in rows)) for name, rows in full.histograms.items()]
     states = [full.values.get(name) for name in STATES]
-    return f"{zlib.crc32(repr((parts, histograms, states, full.missing)).encode('utf-8', 'replace')):08x}"
+    sources = [(source.name, source.reason, source.message) for source in full.sources]
+    return f"{zlib.crc32(repr((parts, histograms, states, sources, full.missing)).encode('utf-8', 'replace')):08x}"
 
 
 def sources(full: Snapshot, now: float) -> Object:
@@ -142,7 +143,7 @@ def _distribution(row: Signal, histogram: Histogram) -> Object:
         "sum": histogram.sum,
         "quantiles": quantiles,
         "buckets": [(number_text(bound), n) for bound, n in zip(histogram.bounds, histogram.counts, strict=True)],
-        "text": " · ".join([*parts, f"{units.text(count, '')} observed"]),
+        "text": " · ".join([*parts, f"n {units.text(count, '')}"]),
     }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from heptascope.model import Layer, Reason
+from collections.abc import Mapping
+from typing import Any
+
+from heptascope.model import Layer, Reason, VerdictState
 
 LAYER_WORDS: dict[Layer, str] = {
     Layer.HARDWARE: "The card and its links: memory bandwidth, compute, power, heat, PCIe.",
@@ -29,3 +32,28 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.AMBIGUOUS: "it cannot be told which engine or GPU it belongs to",
     Reason.IDLE: "it is defined only while there is work",
 }
+
+_STATE_WORDS = {
+    VerdictState.IDLE: "No requests are running.",
+    VerdictState.HEALTHY: "Nothing is wrong.",
+    VerdictState.DEGRADED: "Something is wrong.",
+    VerdictState.CANNOT_TELL: "Too little can be read to judge.",
+}
+
+
+def headline(verdict: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+    """Return a verdict's state, its one sentence, and lines that add to it: further faults, next steps, what could not be judged."""
+    state = str(verdict.get("state", VerdictState.CANNOT_TELL))
+    faults, symptoms = verdict.get("faults") or [], verdict.get("symptoms") or []
+    limiter, unknown = verdict.get("limiter"), verdict.get("cannot_tell") or []
+    claims = [*faults, *([] if faults else symptoms), *([limiter] if limiter else [])]
+    lines = [_sentence(claim) for claim in claims]
+    lines += [f"Next: {step}" for claim in claims[:1] for step in claim.get("actions", ())[:1]]
+    if unknown:
+        lines.append(f"{len(unknown)} rules could not be judged, because signals are missing.")
+    first = lines.pop(0) if lines else _STATE_WORDS.get(state, "")
+    return state, first, lines
+
+
+def _sentence(claim: Mapping[str, Any]) -> str:
+    return str(claim.get("summary") or f"{claim.get('rule', '?')} ({claim.get('layer', '?')}/{claim.get('topic', '?')})")
