@@ -118,4 +118,4 @@ class Rule:
 
     def placeholders(self) -> set[str]:
         """Return the names of thresholds that the expression uses."""
-        return {name for name in _PLACEHOLDER.findall(self.expr + self.gain) if name not in ("entity", "window")}
+        return {name for name in _PLACEHOLDER.findall(f"{self.expr} {self.gain}") if name not in ("entity", "window")}

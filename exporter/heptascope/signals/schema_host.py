@@ -25,9 +25,9 @@ ROWS: list[Signal] = [
     _h("pressure_waiting_seconds_total", _C, "seconds", ("resource",), "Time in which some task waited for the resource (/proc/pressure)."),
     _h("cgroup_cpu_quota", _G, "", ("engine",), "CPU limit of the engine's control group, in cores; absent without a limit."),
     _h("cgroup_cpu_seconds_total", _C, "seconds", ("engine",), "CPU time of the engine's control group."),
-    _h("cgroup_cpu_throttled_seconds_total", _C, "seconds", ("engine",), "Time for which the engine's control group was stopped at its CPU limit."),
+    _h("cgroup_cpu_throttled_seconds_total", _C, "seconds", ("engine",), "Time for which the engine's group was stopped at its CPU limit."),
     _h("cgroup_cpu_periods_total", _C, "", ("engine",), "Enforcement periods of the CPU limit."),
-    _h("cgroup_cpu_throttled_periods_total", _C, "", ("engine",), "Enforcement periods in which the CPU limit stopped the engine's control group."),
+    _h("cgroup_cpu_throttled_periods_total", _C, "", ("engine",), "Enforcement periods in which the CPU limit stopped the engine's group."),
     _h("cgroup_memory_used_bytes", _G, "bytes", ("engine",), "Memory of the engine's control group, page cache included."),
     _h("cgroup_memory_limit_bytes", _G, "bytes", ("engine",), "Memory limit of the engine's control group; absent without a limit."),
     _h(
@@ -49,6 +49,21 @@ ROWS: list[Signal] = [
     _h("process_threads", _G, "", _PROCESS, "Threads of the process."),
     _h("process_resident_bytes", _G, "bytes", _PROCESS, "Resident memory of the process."),
     _h("process_allowed_cpus", _G, "", _PROCESS, "CPUs on which the process may run (affinity)."),
+    _h(
+        "process_remote_cpu_ratio",
+        _G,
+        "ratio",
+        _PROCESS,
+        "Share of the CPUs that the process may use which lie on another NUMA node than its GPU.",
+    ),
+    _h(
+        "process_interpreter_lock_ratio",
+        _G,
+        "ratio",
+        _PROCESS,
+        "Share of samples in which a thread of the process owned the Python interpreter lock.",
+    ),
+    _h("process_event_loop_blocked_ratio", _G, "ratio", _PROCESS, "Share of samples in which the event loop of the process was busy."),
     # heptascope itself
     _own("build_info", _I, "", ("version", "python"), "Version of heptascope, value 1."),
     _own(
