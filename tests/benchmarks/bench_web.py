@@ -33,7 +33,7 @@ def scrape(port: int, seconds: float, number: int, out: list[float]) -> None:
         connection.request("GET", "/metrics", headers={"Accept": ACCEPT, "Accept-Encoding": "gzip"})
         response = connection.getresponse()
         response.read()
-        if number >= 0 and response.status == 200:
+        if response.status == 200:
             out.append(time.perf_counter() - begin)
         due += SCRAPE_EVERY * 1.03  # drifts through every phase of the server's second
 
@@ -53,11 +53,10 @@ def serve(seconds: float) -> None:
     """Serve changing snapshots, have them scraped, print the table."""
     sys.path.insert(0, str(TESTS))
     bare = resident_mib()
-    from support.snapshots import T0, busy, series_count  # noqa: PLC0415  # after the first reading of memory
-    from support.web_state import MemoryState  # noqa: PLC0415
-
-    from heptascope.surfaces.web.app import create_app  # noqa: PLC0415
-    from heptascope.surfaces.web.server import WebServer  # noqa: PLC0415
+    from heptascope.surfaces.web.app import create_app
+    from heptascope.surfaces.web.server import WebServer
+    from support.snapshots import T0, busy, series_count
+    from support.web_state import MemoryState
 
     imported = resident_mib()
     state = MemoryState(busy(T0 + 60, 1, gpus=10))

@@ -14,6 +14,7 @@ T0 = 1_795_968_955.0
 """When the load of these snapshots began, Unix seconds."""
 UUIDS = [f"GPU-1f6d2c3{i}-8a41-4b0e-9c55-d0e3b7a9f2c{i}" for i in range(10)]
 ENGINE = labels(engine="vllm", rank="0")
+GPU = labels(gpu="0", uuid=UUIDS[0])
 INFINITY = float("inf")
 BOUNDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560, INFINITY)
 
@@ -44,7 +45,7 @@ _PER_SECOND = {
     "engine_prefix_cache_hit_tokens_total": 6.7, "engine_step_tokens_total": 11_981, "host_cgroup_cpu_seconds_total": 1.4,
 }  # fmt: skip
 _BY_LABEL = {
-    "gpu_throttle_seconds_total": ("reason", {"sw_power_cap": 0.32, "hw_slowdown": 0.0, "sw_thermal": 0.0, "hw_thermal": 0.0, "hw_power_brake": 0.0}),
+    "gpu_throttle_seconds_total": ("reason", {"sw_power_cap": 0.32, "hw_slowdown": 0.0, "sw_thermal": 0.0, "hw_thermal": 0.0}),
     "engine_requests_finished_total": ("reason", {"stop": 0.0, "length": 15.5, "abort": 0.0, "error": 0.0}),
     "host_cpu_seconds_total": ("mode", {"busy": 2.7, "idle": 13.3}),
     "host_pressure_waiting_seconds_total": ("resource", {"cpu": 0.02, "memory": 0.0, "io": 0.001}),
@@ -56,7 +57,7 @@ _MEANS = {
 }  # fmt: skip
 _SOURCES = (("nvml", "gpu", 0.0031), ("vllm", "engine", 0.012), ("host", "host", 0.0042))
 _FACTS = {
-    "gpu_info": {"model": "NVIDIA H200", "driver": "580.159.04", "compute_capability": "9.0", "pci_bus_id": "00000000:0F:00.0", "sm_count": "132"},
+    "gpu_info": {"model": "NVIDIA H200", "driver": "580.159.04", "compute_capability": "9.0", "sm_count": "132"},
     "engine_info": {"kind": "vllm", "version": "0.25.1", "model": "llama-8b"},
 }  # fmt: skip
 
@@ -72,7 +73,7 @@ def busy(t: float = T0 + 60, version: int = 1, gpus: int = 1) -> Snapshot:
         t=t,
         version=version,
         values=values,
-        histograms={name: (_histogram(name, mean, t),) for name, mean in ((f"heptascope_engine_{what}", mean) for what, mean in _MEANS.items())},
+        histograms={f"heptascope_engine_{what}": (_histogram(f"heptascope_engine_{what}", mean, t),) for what, mean in _MEANS.items()},
         missing=GAPS,
         quality={("heptascope_engine_kv_cache_capacity_tokens", ENGINE): Quality.DERIVED},
         sources=tuple(SourceStatus(name, kind, True, t - 0.2, took) for name, kind, took in _SOURCES),
@@ -84,8 +85,8 @@ GAPS = (
     Missing("heptascope_engine_step_token_limit", Reason.ENGINE, "vLLM does not show --max-num-batched-tokens", ENGINE),
     Missing("heptascope_engine_estimated_flops_total", Reason.FLAG_OFF, "start vLLM with --enable-mfu-metrics", ENGINE),
     Missing("heptascope_engine_estimated_dram_bytes_total", Reason.FLAG_OFF, "start vLLM with --enable-mfu-metrics", ENGINE),
-    Missing("heptascope_gpu_nvlink_receive_bytes_total", Reason.NOT_SUPPORTED, "this card has no active NVLink", labels(gpu="0", uuid=UUIDS[0])),
-    Missing("heptascope_gpu_nvlink_transmit_bytes_total", Reason.NOT_SUPPORTED, "this card has no active NVLink", labels(gpu="0", uuid=UUIDS[0])),
+    Missing("heptascope_gpu_nvlink_receive_bytes_total", Reason.NOT_SUPPORTED, "this card has no active NVLink", GPU),
+    Missing("heptascope_gpu_nvlink_transmit_bytes_total", Reason.NOT_SUPPORTED, "this card has no active NVLink", GPU),
     Missing("heptascope_engine_spec_acceptance_ratio", Reason.NOT_CONFIGURED, "", ENGINE),
 )
 
@@ -93,7 +94,7 @@ GAPS = (
 def failing(t: float = T0 + 60, version: int = 1) -> Snapshot:
     """Return a picture in which the engine cannot be read."""
     whole = busy(t, version)
-    lost = tuple(Missing(name, Reason.SOURCE_DOWN, "connection refused", ENGINE) for name in whole.values if name.startswith("heptascope_engine_"))
+    lost = tuple(Missing(name, Reason.SOURCE_DOWN, "refused", ENGINE) for name in whole.values if name.startswith("heptascope_engine_"))
     down = SourceStatus("vllm", "engine", False, t - 47.3, 5.0, Reason.SOURCE_DOWN, "http://127.0.0.1:8000/metrics: connection refused", 12)
     return Snapshot(
         t=t,

@@ -74,7 +74,7 @@ ROWS: list[Signal] = [
         "A source, its kind, and whether its window ratios are exact or approximate, value 1.",
     ),
     _own("source_up", _G, "", ("source",), "1 if the last read of the source succeeded."),
-    _own("source_age_seconds", _G, "seconds", ("source",), "Age of the last good reading of the source."),
+    _own("source_age_seconds", _G, "seconds", ("source",), "Age of the last good reading of the source, right to one second."),
     _own("source_duration_seconds", _G, "seconds", ("source",), "Time that the last read of the source took."),
     _own("source_failures_total", _C, "", ("source",), "Reads of the source that failed."),
     _own(

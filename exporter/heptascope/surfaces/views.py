@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from heptascope.model import Histogram, Labels, Layer
-from heptascope.signals.schema import HISTOGRAM_SUFFIXES, SCHEMA, signal_of
+from heptascope.signals.schema import HISTOGRAM_SUFFIXES, SCHEMA
 from heptascope.signals.schema_row import Kind, Signal
 from heptascope.signals.snapshot import Snapshot
 from heptascope.signals.window import Window
@@ -91,11 +91,6 @@ def past(window: Window, signal: Signal, now: float, seconds: float) -> Object:
             if kept:
                 rows.append({"name": name, "labels": label_dict(series.pairs), "points": kept})
     return {"signal": signal.name, "unit": signal.unit, "seconds": seconds, "series": rows}
-
-
-def known(name: str) -> Signal | None:
-    """Return the signal of a name, or of one of a histogram's series."""
-    return signal_of(name)
 
 
 def _wanted(row: Signal, full: Snapshot, names: Collection[str], layers: Collection[Layer]) -> bool:

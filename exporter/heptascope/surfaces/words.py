@@ -33,7 +33,7 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.IDLE: "it is defined only while there is work",
 }
 
-_STATE_WORDS = {
+_STATE_WORDS: dict[str, str] = {
     VerdictState.IDLE: "No requests are running.",
     VerdictState.HEALTHY: "Nothing is wrong.",
     VerdictState.DEGRADED: "Something is wrong.",

@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from starlette.responses import PlainTextResponse, Response
 
 from heptascope.model import Layer
+from heptascope.signals.schema import signal_of
 from heptascope.signals.schema_row import Signal
 from heptascope.surfaces import views
 from heptascope.surfaces.web import models
@@ -31,18 +32,18 @@ def health_routes(site: Site) -> APIRouter:
 
     @router.get("/metrics", response_class=PlainTextResponse, summary="All series for Prometheus")
     async def metrics(request: Request) -> Response:
-        """Text 0.0.4 or OpenMetrics 1.0 by Accept; `name[]` restricts the page to some series."""
+        """Return text 0.0.4 or OpenMetrics 1.0 by Accept; `name[]` restricts the page to some series."""
         return site.metrics(request)
 
     @router.get("/healthz", response_model=models.Liveness, responses=_DEAD, summary="Liveness")
     async def healthz() -> Response:
-        """200 while the pipeline's loop runs. Depends on no GPU and no engine, and needs no token."""
+        """Answer 200 while the pipeline's loop runs. Depends on no GPU and no engine, and needs no token."""
         alive = site.state.alive()
         return _json({"alive": alive}, 200 if alive else 503)
 
     @router.get("/readyz", response_model=models.Readiness, responses=_NOT_NOW, summary="Readiness")
     async def readyz() -> Response:
-        """200 after the first snapshot; the body says which sources are up. For people, not for a readiness probe of a shared pod."""
+        """Answer 200 after the first snapshot; the body says which sources are up. Not meant for the readiness probe of a shared pod."""
         ready = site.state.ready()
         up = {source.name: {"up": source.up, "reason": source.reason} for source in site.state.snapshot().sources}
         return _json({"ready": ready, "sources": up}, 200 if ready else 503)
@@ -56,7 +57,7 @@ def api_routes(site: Site) -> APIRouter:
 
     @router.get("/signals", response_model=models.Signals, responses=_UNKNOWN, summary="Current values")
     async def signals(request: Request, name: Names = [], layer: Layers = []) -> Response:  # noqa: B006  # FastAPI copies defaults
-        """Every signal that has values now, with texts for people. Signals without values stand in `/api/v1/unavailable`."""
+        """Return every signal that has values now, with texts for people. Signals without values stand in `/api/v1/unavailable`."""
         names = tuple(dict.fromkeys(_signal(one).name for one in name))
         layers = tuple(layer)
         window, now = site.state.window, site.state.now()
@@ -64,24 +65,24 @@ def api_routes(site: Site) -> APIRouter:
 
     @router.get("/sources", response_model=models.Sources, summary="Sources and their health")
     async def sources(request: Request) -> Response:
-        """Every source: whether it is up, how old its last good reading is, how long a read takes, why it is down."""
+        """Return every source: whether it is up, how old its last good reading is, how long a read takes, why it is down."""
         now = site.state.now()
         return site.json(request, "sources", lambda full: views.sources(full, now))
 
     @router.get("/unavailable", response_model=models.Unavailable, summary="What cannot be had, and why")
     async def unavailable(request: Request) -> Response:
-        """Every signal that has no value on some engine or GPU, with the reason."""
+        """Return every signal that has no value on some engine or GPU, with the reason."""
         return site.json(request, "unavailable", views.unavailable)
 
     @router.get("/history", response_model=models.History, responses=_UNKNOWN, summary="The recent past of one signal")
     async def history(request: Request, signal: SignalName, seconds: Seconds = 60.0) -> Response:
-        """The points of every series of a signal, from the history in memory."""
+        """Return the points of every series of a signal, from the history in memory."""
         found, window, now = _signal(signal), site.state.window, site.state.now()
         return site.json(request, ("history", found.name, seconds), lambda _: views.past(window, found, now, seconds))
 
     @router.get("/verdict", response_model=models.Verdict, responses=_NONE_YET, summary="The verdict")
     async def verdict() -> Response:
-        """The state, what bounds the engine, the faults with evidence and next steps, and what could not be judged."""
+        """Return the state, what bounds the engine, the faults with evidence and next steps, and what could not be judged."""
         found = site.state.verdict()
         if found is None:
             raise HTTPException(404, "there is no verdict yet; the first one comes with the first pass of the rules")
@@ -95,7 +96,7 @@ def _json(content: Any, status: int = 200) -> Response:
 
 
 def _signal(name: str) -> Signal:
-    found = views.known(name)
+    found = signal_of(name)
     if found is None:
         raise HTTPException(404, f"there is no signal {name[:100]!r}; /api/v1/signals lists those with values, docs/metrics.md all")
     return found

@@ -20,7 +20,8 @@ _HIDDEN = (
     | {name.replace("_seconds_total", "_sampled_seconds_total") for name in _ACTIVITY}
 )
 """Signals that the page shows elsewhere or in another form: the sources' own, and counters that integrate a ratio."""
-_FACTS = ("heptascope_engine_info", "heptascope_gpu_info")
+_FACTS = (("heptascope_engine_info", "kind", "{version} {model}"), ("heptascope_gpu_info", "model", "driver {driver}"))
+"""What the page names first: the info signal, the label in bold, and the rest."""
 _OWN_TITLE, _OWN_WORDS = "heptascope itself", "What it costs, what it can tell of the engines, and the verdict as series."
 
 
@@ -63,9 +64,9 @@ def _verdict(verdict: Mapping[str, Any] | None) -> str:
 
 def _about(rows: Iterable[Object]) -> str:
     """Return one line on what is watched: engines, then cards."""
-    found = {row["name"]: row["values"] for row in rows if row["name"] in _FACTS}
+    found = {row["name"]: row["values"] for row in rows}
     parts: Counter[str] = Counter()
-    for name, main_fact, more in (("heptascope_engine_info", "kind", "{version} {model}"), ("heptascope_gpu_info", "model", "driver {driver}")):
+    for name, main_fact, more in _FACTS:
         for value in found.get(name, ()):
             labels = defaultdict(lambda: "?", value["labels"])
             parts[f"<b>{text(labels[main_fact])}</b> {text(more.format_map(labels))}"] += 1
@@ -74,22 +75,26 @@ def _about(rows: Iterable[Object]) -> str:
 
 
 def _sources(rows: Iterable[Object]) -> str:
-    lines = []
-    for row in rows:
-        labels = {"source": row["name"]}
-        cell = lambda what, shown, unit, labels=labels: (  # noqa: E731  # four cells, one shape
-            f'<td class="n" data-unit="{unit}"><span data-k="{text(key(f"heptascope_source_{what}", labels))}">{text(shown)}</span></td>'
-        )
-        state = '<td class="n up">up</td>' if row["up"] else '<td class="n down">down</td>'
-        why = " – ".join(part for part in ((row["reason"] or "").replace("_", " "), row["message"]) if part)
-        lines.append(
-            f"<tr><th scope=row>{text(row['name'])}</th>{state}{cell('age_seconds', row['age_text'], 'age')}"
-            f"{cell('duration_seconds', row['duration_text'], 'takes')}{cell('failures_total', row['failures'], 'failures')}<td>{text(why)}</td></tr>"
-        )
+    lines = "".join(_source(row) for row in rows)
     if not lines:
         return "<section><h2>Sources</h2><p>No source has been read yet.</p></section>"
     head = "<thead><tr><th>Source<th>State<th>Age<th>Takes<th>Failures<th>Why</tr></thead>"
-    return f'<section><h2>Sources</h2><table>{head}<tbody>{"".join(lines)}</tbody></table></section>'
+    return f"<section><h2>Sources</h2><table>{head}<tbody>{lines}</tbody></table></section>"
+
+
+def _source(row: Object) -> str:
+    state = '<td class="n up">up</td>' if row["up"] else '<td class="n down">down</td>'
+    why = " – ".join(part for part in ((row["reason"] or "").replace("_", " "), row["message"]) if part)
+    numbers = (
+        ("age_seconds", row["age_text"], "age"),
+        ("duration_seconds", row["duration_text"], "takes"),
+        ("failures_total", row["failures"], "failures"),
+    )
+    cells = "".join(
+        f'<td class="n" data-unit="{word}"><span data-k="heptascope_source_{what}{{source={text(row["name"])}}}">{text(shown)}</span></td>'
+        for what, shown, word in numbers
+    )
+    return f"<tr><th scope=row>{text(row['name'])}</th>{state}{cells}<td>{text(why)}</td></tr>"
 
 
 def _section(title: str, words: str, rows: str) -> str:
@@ -124,14 +129,18 @@ def _short(name: str) -> str:
 
 def _value(row: Object, value: Object, alone: set[str]) -> str:
     labels = value["labels"]
-    is_info = row["kind"] == "info"
-    where = " ".join(v if k == "engine" else f"{k} {v}" for k, v in labels.items() if k not in alone and not (is_info and k not in IDENTITY))
     exact = value.get("value", value.get("count"))
     meter = f'<meter min=0 max=1 value="{exact}" aria-hidden=true></meter>' if row["unit"] == "ratio" and exact is not None else ""
     rate = f"<i>{text(value.get('rate_text') or '')}</i>" if row["kind"] == "counter" else ""
-    shown = f'<span class="where">{text(where)}</span>' if where else ""
     cell = f'<b data-k="{text(key(row["name"], labels))}" title="{text(raw(row["name"], labels, exact))}">{text(value["text"])}</b>'
-    return f"<div>{shown}{meter}{cell}{rate}</div>"
+    return f"<div>{_where(row, labels, alone)}{meter}{cell}{rate}</div>"
+
+
+def _where(row: Object, labels: Mapping[str, str], alone: set[str]) -> str:
+    """Return the labels that tell the values of a signal apart; the facts of an info signal are its value."""
+    told = {k: v for k, v in labels.items() if k not in alone and (k in IDENTITY or row["kind"] != "info")}
+    shown = " ".join(v if k == "engine" else f"{k} {v}" for k, v in told.items())
+    return f'<span class="where">{text(shown)}</span>' if shown else ""
 
 
 def _unavailable(rows: Iterable[Object]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heptascope.model import Layer, Quality, Reason
+from heptascope.model import Layer, Reason
 from heptascope.signals.schema_row import Kind
 
 
@@ -144,4 +144,4 @@ class Error(_Shape):
 
 
 Verdict = dict[str, Any]
-__all__ = ["Distribution", "Error", "History", "Liveness", "Quality", "Readiness", "Signals", "Sources", "Unavailable", "Value", "Verdict"]
+"""What `rules.verdict` prints; the same object as on the command line."""

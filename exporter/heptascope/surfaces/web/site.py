@@ -33,10 +33,10 @@ class Site:
 
     def metrics(self, request: Request) -> Response:
         """Return the exposition page that the request asks for."""
-        format = negotiate(request.headers.get("accept", ""))
+        chosen = negotiate(request.headers.get("accept", ""))
         names = request.query_params.getlist("name[]")
-        body = self._exposition.page(self.state.snapshot(), self.state.now(), format, names)
-        return answer(request, body, format.content_type)
+        body = self._exposition.page(self.state.snapshot(), self.state.now(), chosen, names)
+        return answer(request, body, chosen.content_type)
 
     def json(self, request: Request, key: Hashable, make: Callable[[Snapshot], Any]) -> Response:
         """Return what `make` builds from the full snapshot, as JSON; kept under `key` until the next snapshot."""
