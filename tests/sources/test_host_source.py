@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.procfs import FakeRoot
 
 from heptascope.model import Reading, Reason, labels
 from heptascope.signals.schema import SCHEMA
@@ -17,6 +16,7 @@ from heptascope.sources.base import SourceError
 from heptascope.sources.host.discovery import LOOKUP_SECONDS
 from heptascope.sources.host.process import SCAN_SECONDS, visible_arguments
 from heptascope.sources.host.source import HostSource
+from support.procfs import FakeRoot
 
 PROCESS = "heptascope_host_process_"
 CGROUP = "heptascope_host_cgroup_"
@@ -24,7 +24,7 @@ CGROUP = "heptascope_host_cgroup_"
 
 @pytest.fixture
 def fake(tmp_path: Path) -> FakeRoot:
-    """An empty machine."""
+    """Return an empty machine."""
     return FakeRoot(tmp_path)
 
 
@@ -345,7 +345,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def server() -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A real process that listens on a port and burns 0.2 s of CPU for each line that it is sent."""
+    """Start a real process that listens on a port and burns 0.2 s of CPU for each line that it is sent."""
     with subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, int(process.stdout.readline())

@@ -20,7 +20,7 @@ class FakeRoot:
             self.write(f"proc/pressure/{resource}", "some avg10=0.00 avg60=0.00 avg300=0.00 total=2000000\nfull avg10=0.00 total=1\n")
         for table in ("tcp", "tcp6"):
             self.write(
-                f"proc/net/{table}", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+                f"proc/net/{table}", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid timeout inode\n"
             )
 
     def write(self, path: str, text: str) -> None:
@@ -63,7 +63,7 @@ class FakeRoot:
     def listen(self, port: int, *pids: int, table: str = "tcp") -> None:
         """Let `pids` hold one socket that listens on `port`; with no pid the holder is out of sight."""
         self._inode += 1
-        line = f"   0: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 {self._inode} 1 0 100 0 0 10 0\n"
+        line = f"   0: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 {self._inode} 1 0\n"
         path = self.root / f"proc/net/{table}"
         path.write_text(path.read_text() + line)
         for pid in pids:
