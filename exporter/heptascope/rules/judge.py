@@ -118,7 +118,7 @@ class RuleJudge:
         current: dict[tuple[str, str, Labels], Finding] = {}
         for rule in self.rules.values():
             expression = self._compiled.get(rule.name)
-            values = _by_entity(expression.evaluate(window, now, cache=cache), rule) if expression is not None else []
+            values, complaint = self._evaluate(rule, window, now, cache)
             for instance in self.instances:
                 if instance.kind != rule.entity:
                     continue
@@ -127,11 +127,21 @@ class RuleJudge:
                 finding.instance = instance
                 value = _value_for(values, instance)
                 silent = value is not None or (rule.guard != "none" and instance.pairs in resting)
-                finding.missing = () if silent else self._lacking(rule, expression, instance, presence, reasons)
+                finding.missing = () if silent else complaint or self._lacking(rule, expression, instance, presence, reasons)
                 self._advance(finding, value, now)
                 current[key] = finding
         self._findings = current
         return list(current.values())
+
+    def _evaluate(self, rule: Rule, window: Window, now: float, cache: dict[object, object]) -> tuple[list[_Row], tuple[Missing, ...]]:
+        """Return a rule's values, or why the samples do not fit its expression."""
+        expression = self._compiled.get(rule.name)
+        if expression is None:
+            return [], ()
+        try:
+            return _by_entity(expression.evaluate(window, now, cache=cache), rule), ()
+        except promql.EvaluationError as error:
+            return [], (Missing(rule.name, Reason.AMBIGUOUS, str(error)),)
 
     def _lacking(
         self, rule: Rule, expression: promql.Expression | None, instance: Instance, presence: _Presence, reasons: Sequence[Missing]

@@ -91,21 +91,30 @@ def maximum(x: float, y: float) -> float:
     return NAN if x != x or y != y else max(x, y)
 
 
-def compensated_add(value: float, total: float, error: float) -> tuple[float, float]:
-    """Return `total` and its rounding error with `value` added, by Neumaier's variant of Kahan's method."""
-    new = total + value
-    if new in (INFINITY, -INFINITY):
-        return new, 0.0
-    if abs(total) >= abs(value):
-        return new, error + ((total - new) + value)
-    return new, error + ((value - new) + total)
+def compensated_sum(values: Sequence[float]) -> tuple[float, float]:
+    """Return the sum and its rounding error: what Kahan's method in Neumaier's variant gives (as in Prometheus 3).
 
-
-def compensated_sum(values: Iterable[float]) -> tuple[float, float]:
-    """Return the sum and its rounding error."""
+    Each step's error is taken by Knuth's two-sum, which finds the same value without a branch.
+    """
     total = error = 0.0
     for value in values:
-        total, error = compensated_add(value, total, error)
+        new = total + value
+        shift = new - total
+        error += (total - (new - shift)) + (value - shift)
+        total = new
+    return (total, error) if error == error else _sum_with_infinities(values)
+
+
+def _sum_with_infinities(values: Iterable[float]) -> tuple[float, float]:
+    total = error = 0.0
+    for value in values:
+        new = total + value
+        if math.isinf(new):
+            error = 0.0
+        else:
+            larger, smaller = (total, value) if abs(total) >= abs(value) else (value, total)
+            error += (larger - new) + smaller
+        total = new
     return total, error
 
 

@@ -108,7 +108,8 @@ class Pass:
         bound = cache.setdefault("pass", (window, t, mode))
         if bound[0] is not window or bound[1:] != (t, mode):
             raise ValueError("a cache serves one window, one time and one mode")
-        self.window, self.t, self.cache = window, t, cache
+        self.window: Window = window
+        self.t, self.cache = t, cache
         self.left_open = mode is Mode.PROMETHEUS_3
 
 

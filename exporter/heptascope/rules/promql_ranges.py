@@ -9,7 +9,6 @@ from itertools import pairwise
 from heptascope.rules.promql_floats import (
     INFINITY,
     NAN,
-    compensated_add,
     compensated_sum,
     mean,
     quantile,
@@ -109,13 +108,23 @@ def _sum(values: Sequence[float]) -> float:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Return the population standard deviation, by Welford's method with compensated sums."""
+    """Return the population standard deviation, by Welford's method with the rounding errors of both sums kept."""
     centre = centre_error = squares = squares_error = 0.0
-    for count, value in enumerate(values, 1):
+    count = 0
+    for value in values:
+        count += 1
         delta = value - (centre + centre_error)
-        centre, centre_error = compensated_add(delta / count, centre, centre_error)
-        squares, squares_error = compensated_add(delta * (value - (centre + centre_error)), squares, squares_error)
-    return square_root((squares + squares_error) / len(values))
+        step = delta / count
+        new = centre + step
+        shift = new - centre
+        centre_error += (centre - (new - shift)) + (step - shift)
+        centre = new
+        step = delta * (value - (centre + centre_error))
+        new = squares + step
+        shift = new - squares
+        squares_error += (squares - (new - shift)) + (step - shift)
+        squares = new
+    return square_root((squares + squares_error) / count)
 
 
 REDUCTIONS: dict[str, Reduction | ByMode] = {

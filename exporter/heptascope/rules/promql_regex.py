@@ -11,7 +11,7 @@ from heptascope.errors import UserError
 # Each of these means something else in `re`, or exists only there, or is not worth having.
 _REFUSED = re.compile(
     r"""
-      \(\?(?!:|P<|i\))                            # look-around and flags other than a leading (?i)
+      \(\?(?!:|P<|i\)|i:)                         # look-around, and flags other than i
     | \\(?![dDwWsSbBtnrfv\\]|[^A-Za-z0-9])        # \A \z \p{..} \Q back-references
     | \[\[:                                       # POSIX classes
     | [*+?}]\+                                    # possessive quantifiers

@@ -40,10 +40,16 @@ def _matching(run: Pass, info: SelectorInfo) -> Iterator[Series]:
     return (series for series in run.window.series(info.metric) if test(series.labels))
 
 
+def _before(t: float, seconds: float) -> float:
+    """Return t - seconds; exact if `t` is in whole milliseconds."""
+    # Unix times are multiples of 2**-22 as floats, so eighths of a second subtract without rounding.
+    return t - seconds if seconds % 0.125 == 0 else round(t - seconds, 6)
+
+
 def _newest(run: Pass, info: SelectorInfo) -> Iterator[tuple[Series, int]]:
     """Yield the selected series that have a value at the time, with the index of that value."""
-    end = run.t - (info.offset or 0.0)
-    start = end - LOOKBACK_SECONDS
+    offset = info.offset or 0.0
+    end, start = _before(run.t, offset), _before(run.t, offset + LOOKBACK_SECONDS)
     left_open = run.left_open
     for series in _matching(run, info):
         times = series.t
@@ -76,17 +82,12 @@ def timestamp_selector(info: SelectorInfo) -> VectorRun:
 
 
 def range_selector(info: SelectorInfo) -> RangeRun:
-    """Return the run of a range selector: the points in (t - range, t], in 2.x [t - range, t], of every series that has any.
-
-    The ends are exact for times in whole milliseconds and ranges in multiples of an eighth of a second; other
-    ranges may be off by the rounding of a float, a quarter of a microsecond.
-    """
+    """Return the run of a range selector: the points in (t - range, t], in 2.x [t - range, t], of every series that has any."""
     seconds = info.range or 0.0
     offset = info.offset or 0.0
 
     def run(this: Pass) -> tuple[Span, list[Points]]:
-        end = this.t - offset
-        start = end - seconds
+        end, start = _before(this.t, offset), _before(this.t, offset + seconds)
         first = bisect_right if this.left_open else bisect_left
         found = []
         for series in _matching(this, info):

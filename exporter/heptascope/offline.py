@@ -1,0 +1,93 @@
+"""Recordings and given values through the live pipeline, faster than real time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from heptascope.model import Reading, VerdictState
+from heptascope.pipeline import Pipeline
+from heptascope.rules.diagnose import Diagnoser
+from heptascope.rules.verdict import Claim, Verdict
+from heptascope.sources.recording import Recording
+from heptascope.sources.replay import Failure, replay_readings
+
+T = TypeVar("T")
+STEP_SECONDS = 1.0
+HELD_SHARE = 0.5
+"""A claim belongs to the verdict of a window if it stood for more than this share of its passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The verdict of one pass."""
+
+    t: float
+    verdict: Verdict
+
+
+def passes(news: Iterable[Reading | Failure], pipeline: Pipeline, diagnoser: Diagnoser) -> Iterator[Pass]:
+    """Feed readings in the order of time, step once a second of their time, and yield each pass."""
+    due: float | None = None
+    for item in news:
+        while due is not None and item.t > due:
+            yield _step(pipeline, diagnoser, due)
+            due += STEP_SECONDS
+        due = item.t + STEP_SECONDS if due is None else due
+        if isinstance(item, Reading):
+            pipeline.ingest(item)
+        else:
+            pipeline.fail(item.source, item.t, item.reason, item.message)
+    if due is not None:
+        yield _step(pipeline, diagnoser, due)
+
+
+def _step(pipeline: Pipeline, diagnoser: Diagnoser, now: float) -> Pass:
+    pipeline.step(now)
+    assert diagnoser.latest is not None  # noqa: S101  # a pass always leaves a verdict
+    return Pass(now, diagnoser.latest)
+
+
+def held(found: list[Pass]) -> Verdict:
+    """Return the verdict that stood for most of these passes: the commonest state, and the claims that stood for most of them."""
+    last = found[-1].verdict
+    state = _commonest(p.verdict.state for p in found) or VerdictState.CANNOT_TELL
+    limiter = _commonest(p.verdict.limiter.rule if p.verdict.limiter else "" for p in found)
+    match = [p.verdict for p in found if p.verdict.state is state] or [last]
+    stood = next((v.limiter for p in reversed(found) if (v := p.verdict).limiter is not None and v.limiter.rule == limiter), None)
+    faults = _held(found, "faults")
+    if faults:
+        state = VerdictState.DEGRADED
+    return replace(
+        match[-1],
+        state=state,
+        limiter=stood if state is not VerdictState.IDLE else None,
+        faults=faults,
+        consequences=_held(found, "consequences"),
+        symptoms=_held(found, "symptoms"),
+    )
+
+
+def _held(found: list[Pass], what: str) -> tuple[Claim, ...]:
+    count: Counter[tuple[str, object]] = Counter()
+    latest: dict[tuple[str, object], Claim] = {}
+    for p in found:
+        for claim in getattr(p.verdict, what):
+            count[claim.rule, claim.entity] += 1
+            latest[claim.rule, claim.entity] = claim
+    return tuple(claim for key, claim in latest.items() if count[key] > HELD_SHARE * len(found))
+
+
+def _commonest(values: Iterable[T]) -> T | None:
+    ranked = Counter(values).most_common(1)
+    return ranked[0][0] if ranked else None
+
+
+def judge_recording(recording: Recording, pipeline: Pipeline, diagnoser: Diagnoser) -> tuple[Verdict, list[Pass]]:
+    """Replay one recording; return the verdict of its steady window and every pass."""
+    found = list(passes(replay_readings(recording), pipeline, diagnoser))
+    steady = recording.steady
+    inside = [p for p in found if p.t >= steady.start and (steady.end is None or p.t <= steady.end)]
+    return held(inside or found), found
