@@ -135,7 +135,7 @@ _MEANS = {
 
 
 def _gpu_means(c: Context, out: Collector) -> None:
-    out.add(_PREFIX + "gpu_count", c.pairs, float(len(c.cards)) if c.cards else None)
+    out.add(_PREFIX + "gpus", c.pairs, float(len(c.cards)) if c.cards else None)
     for name, what in _MEANS.items():
         value = _average(c.cards, what)
         out.add(_PREFIX + name, c.pairs, value)

@@ -136,7 +136,7 @@ ROWS: list[Signal] = [
     _g("gpu_sm_active_ratio", "ratio", _HW, "SM active ratio over the window, mean of the engine's GPUs.", _DERIVED),
     _g("gpu_dram_active_ratio", "ratio", _HW, "DRAM active ratio over the window, mean of the engine's GPUs.", _DERIVED),
     _g("gpu_tensor_active_ratio", "ratio", _HW, "Tensor active ratio over the window, mean of the engine's GPUs.", _DERIVED),
-    _g("gpu_count", "", _PAR, "GPUs known to serve this rank.", _DERIVED),
+    _g("gpus", "", _PAR, "GPUs known to serve this rank.", _DERIVED),
     _g(
         "resource_pressure_ratio",
         "ratio",
