@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from heptascope.errors import UserError
 from heptascope.rules.promql_model import Pass, ScalarRun, SelectorInfo, VectorRun
@@ -27,7 +27,8 @@ def shared(key: int, run: Callable[[Pass], Result]) -> Callable[[Pass], Result]:
     def cached(this: Pass) -> Result:
         cache = this.cache
         if key in cache:
-            return cast("Result", cache[key])
+            known: Result = cache[key]
+            return known
         result = cache[key] = run(this)
         return result
 
