@@ -1,5 +1,6 @@
 """An NVML that follows a scenario: what pynvml answers for cards that cannot be had here, in the way that real cards were seen to."""
 
+# ruff: noqa: N802, N815  # the functions and constants have the library's own names
 from __future__ import annotations
 
 import threading
@@ -41,6 +42,23 @@ class FakeClock:
         """Let time pass."""
         self.waits.append(seconds)
         self.t += seconds
+
+
+class Gate:
+    """Holds a call until it is opened, and says when a call stands before it."""
+
+    def __init__(self) -> None:
+        """Be shut."""
+        self.reached, self._opened = threading.Event(), threading.Event()
+
+    def hold(self) -> None:
+        """Wait until the gate is opened."""
+        self.reached.set()
+        self._opened.wait()
+
+    def open(self) -> None:
+        """Let every call through."""
+        self._opened.set()
 
 
 def h200(uuid: str = "GPU-a", links: int = 0) -> FakeGpu:
@@ -119,17 +137,17 @@ NOT_FOUND_WHEN_IDLE = _Idle()
 
 
 class FakeNvml:
-    """The module. `errors` fails a function on every GPU, `block` makes one wait for an event, `calls` lists what was called."""
+    """The module. `errors` fails a function on every GPU, `block` makes one wait at a gate, `calls` lists what was called."""
 
     NVMLError = NVMLError
     NVML_GPM_METRICS_GET_VERSION = 1
-    nvmlMemory_v2 = 2  # noqa: N815  # the library's own name
+    nvmlMemory_v2 = 2
 
     def __init__(self, gpus: list[FakeGpu], clock: FakeClock) -> None:
         """Have `gpus`; GPM integrates over the time of `clock`."""
         self.gpus, self.clock = gpus, clock
         self.errors: dict[str, int] = {}
-        self.block: dict[str, threading.Event] = {}
+        self.block: dict[str, Gate] = {}
         self.calls: list[str] = []
         self.init_count = 0
         self.generation = 0
@@ -185,7 +203,10 @@ class FakeNvml:
         gpu = self._on("nvmlDeviceGetFieldValues", handle)
         return [
             SimpleNamespace(
-                fieldId=f, nvmlReturn=0 if f in gpu.fields else NOT_SUPPORTED, valueType=3, value=SimpleNamespace(ullVal=gpu.fields.get(f, 0))
+                fieldId=f,
+                nvmlReturn=0 if f in gpu.fields else NOT_SUPPORTED,
+                valueType=3,
+                value=SimpleNamespace(ullVal=gpu.fields.get(f, 0)),
             )
             for f in fields
         ]
@@ -290,7 +311,7 @@ class FakeNvml:
     def _enter(self, function: str, initialised: bool = False) -> None:
         self.calls.append(function)
         if function in self.block:
-            self.block[function].wait()
+            self.block[function].hold()
         if function in self.errors:
             raise NVMLError(self.errors[function])
         if not initialised and self.init_count < 1:

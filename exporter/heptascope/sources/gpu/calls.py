@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heptascope.model import Reason
+from heptascope.sources.gpu.backoff import Backoff
 from heptascope.sources.gpu.layout import Row
 from heptascope.sources.gpu.page import Why
 
@@ -55,6 +56,7 @@ class Gpu:
         self.index, self.uuid, self.handle = index, uuid, handle
         self.refused: dict[tuple[Any, ...], Why] = {}
         self.lost = ""  # why it does not answer; empty: it does
+        self.retry: Backoff | None = None  # when to try to open it again; None: it was read in full
         self.epoch = 0  # grows each time the handle is replaced: what was made with the old one is void
         self.entry: Row = {}
 
@@ -74,14 +76,14 @@ class Calls:
         self.answered = 0
         self.failed = ""  # the last failure that was no final refusal
 
-    def get(self, key: str, function: str, *args: Any, **kwargs: Any) -> Any:
+    def get(self, key: str, function: str, *args: Any) -> Any:
         """Return `nvml.<function>(handle, *args)`, or None. Raises GpuLostError or SessionLostError where the error says so."""
-        call = (function, *args, *kwargs.values())
+        call = (function, *args)
         refused = self.gpu.refused.get(call)
         if refused is not None:
             return self._refuse(key, refused)
         try:
-            value = getattr(self.nvml, function)(self.gpu.handle, *args, **kwargs)
+            value = getattr(self.nvml, function)(self.gpu.handle, *args)
         except AttributeError:
             self.gpu.refused[call] = (Reason.NOT_SUPPORTED, f"this nvidia-ml-py has no {function}")
             return self._refuse(key, self.gpu.refused[call])
@@ -91,12 +93,14 @@ class Calls:
         return value
 
     def first(self, key: str, *alternatives: tuple[Any, ...]) -> Any:
-        """Return what the first of several calls that this driver has gives."""
+        """Return the answer of the first of several calls (function, arguments...) that this driver supports."""
         for function, *args in alternatives:
             value = self.get(key, function, *args)
             if value is not None:
                 self.missing.pop(key, None)
                 return value
+            if self.missing[key][0] != Reason.NOT_SUPPORTED:
+                break
         return None
 
     def fields(self, wanted: dict[str, int]) -> dict[str, Any]:

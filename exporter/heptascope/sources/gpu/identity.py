@@ -45,8 +45,7 @@ def describe(call: Calls, sysfs: Path) -> Row:
 
 def memory(call: Calls, key: str) -> Any:
     """Return NVML's memory info: version 2 (used without the reserved part), or version 1 on old drivers."""
-    found = call.get(key, "nvmlDeviceGetMemoryInfo", version=getattr(call.nvml, "nvmlMemory_v2", None))
-    return found if found is not None else call.first(key, ("nvmlDeviceGetMemoryInfo",))
+    return call.first(key, ("nvmlDeviceGetMemoryInfo", getattr(call.nvml, "nvmlMemory_v2", None)), ("nvmlDeviceGetMemoryInfo",))
 
 
 def active_nvlinks(call: Calls) -> list[int]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.gpu import calls
-
-FIRST_RETRY_SECONDS = 1.0
-MAX_RETRY_SECONDS = 60.0
 
 _REMEDIES = {
     calls.LIBRARY_NOT_FOUND: (
@@ -22,30 +18,6 @@ _REMEDIES = {
     calls.VERSION_MISMATCH: (Reason.SOURCE_DOWN, "the NVIDIA driver was replaced while this process ran: restart the container"),
     calls.NO_PERMISSION: (Reason.NO_PERMISSION, "NVML may not be used here: give the process access to /dev/nvidiactl and /dev/nvidia*"),
 }
-
-
-class Backoff:
-    """When to try again: soon at first, then doubling."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Be due at once."""
-        self._clock = clock
-        self._due = float("-inf")
-        self._delay = FIRST_RETRY_SECONDS
-
-    @property
-    def due(self) -> bool:
-        """Return whether it is time to try."""
-        return self._clock() >= self._due
-
-    def failed(self) -> None:
-        """Push the next try back."""
-        self._due = self._clock() + self._delay
-        self._delay = min(self._delay * 2, MAX_RETRY_SECONDS)
-
-    def worked(self) -> None:
-        """Start anew."""
-        self._due, self._delay = float("-inf"), FIRST_RETRY_SECONDS
 
 
 def load() -> Any:

@@ -38,6 +38,8 @@ def fast_row(call: Calls, chain: GpmChain, t: float) -> Row:
     memory = identity.memory(call, "mem_used")
     row["mem_used"] = getattr(memory, "used", None)
     row["mem_reserved"] = getattr(memory, "reserved", None)
+    if memory is None:
+        call.missing["mem_reserved"] = call.missing["mem_used"]
     sensors = (("nvmlDeviceGetTemperature", _GPU_SENSOR), ("nvmlDeviceGetTemperatureV", _GPU_SENSOR))
     row["temp_c"] = call.first("temp_c", *sensors)
     return _finished(row, call)

@@ -13,9 +13,9 @@ from typing import Any
 from heptascope.model import Labels, Missing, Reason, labels
 from heptascope.sources.base import SourceError
 from heptascope.sources.gpu import calls, identity, library
+from heptascope.sources.gpu.backoff import Backoff
 from heptascope.sources.gpu.calls import Calls, Gpu, GpuLostError, SessionLostError
 from heptascope.sources.gpu.layout import GPM_IDS, PREFIX, Row
-from heptascope.sources.gpu.library import Backoff
 
 OPEN_WAIT_SECONDS = 5.0
 """How long one source waits while the other opens NVML (seconds, where the driver must wake the card first)."""
@@ -41,7 +41,6 @@ class Session:
         self._open = self._initialised = False
         self._backoff = Backoff(clock)
         self._problem = (Reason.SOURCE_DOWN, "NVML is not open yet")
-        self._revivals: dict[str, Backoff] = {}
         self.gpus: list[Gpu] = []
         self.header: Row = {}
         self.version = 0  # grows with each new header
@@ -81,28 +80,28 @@ class Session:
     def lose(self, gpu: Gpu, why: str) -> None:
         """Mark a GPU that does not answer; `revive` brings it back."""
         gpu.lost = why
-        self._revivals.setdefault(gpu.key, Backoff(self._clock)).failed()
+        gpu.retry = gpu.retry or Backoff(self._clock)
+        gpu.retry.failed()
 
     def answered(self, gpu: Gpu) -> None:
         """Say that a GPU was read in full."""
-        if gpu.key in self._revivals and not gpu.lost:
-            del self._revivals[gpu.key]
+        if not gpu.lost:
+            gpu.retry = None
 
     def revive(self, gpu: Gpu) -> bool:
         """Try, now and then, to open a lost GPU again by its uuid; return whether it answers. The other GPUs go on meanwhile."""
-        backoff = self._revivals.setdefault(gpu.key, Backoff(self._clock))
-        if not backoff.due:
+        if gpu.retry is not None and not gpu.retry.due:
             return False
         nvml = self._module
         try:
             gpu.handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid) if gpu.uuid else nvml.nvmlDeviceGetHandleByIndex(gpu.index)
-            gpu.uuid = gpu.uuid or str(nvml.nvmlDeviceGetUUID(gpu.handle))
+            gpu.uuid = gpu.uuid or library.text(nvml.nvmlDeviceGetUUID(gpu.handle))
             gpu.refused = {}
             gpu.entry = identity.describe(Calls(nvml, gpu), self._sysfs)
         except (nvml.NVMLError, GpuLostError) as exc:
-            backoff.failed()
             if getattr(exc, "value", 0) in calls.SESSION_ENDING:
                 raise SessionLostError(str(exc)) from exc
+            self.lose(gpu, gpu.lost)
             return False
         gpu.lost = ""
         gpu.epoch += 1
