@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -81,8 +82,8 @@ class Recorder:
     def write(self, source: str, row: Mapping[str, Any]) -> None:
         """Take what `source` read (`Reading.raw`), or the row of a failed read: `t`, `dt`, `reason`, `error`."""
         if "rows" in row:
-            self._look_at_header()
             for one in row["rows"]:
+                self._look_at_header(one["t"])
                 self._put(_Item(one))
         elif row.get("kind") == "host":
             self._put(_Item(dict(row)))
@@ -102,11 +103,11 @@ class Recorder:
         self._queue.put(None)
         self._thread.join(timeout)
 
-    def _look_at_header(self) -> None:
+    def _look_at_header(self, t: float) -> None:
         header = self._header()
         if header is not None and header != self._last_header:
             self._last_header = dict(header)
-            self._put(_Item(self._last_header, header=True))
+            self._put(_Item(self._last_header | {"t": t}, header=True))
 
     def _put(self, item: _Item) -> None:
         with self._lock:
@@ -144,7 +145,7 @@ class Recorder:
             return
         try:
             if item.header:
-                self._segments.set_header(item.row, time.time())
+                self._segments.set_header(item.row, item.row["t"])
             else:
                 self._segments.add(item.row, item.engine)
         except OSError as exc:
@@ -163,16 +164,16 @@ class Recorder:
             wrote = self._segments.flush(time.time())
         except FullError as exc:
             self._drop(exc.lost)
-            self._pause(str(exc))
+            self._pause(str(exc), exc.final)
             return
         if wrote and self._paused:
             log.info("recording goes on in %s; %d rows were lost", self._segments.folder, self._lost_in_pause)
             with self._lock:
                 self._paused, self._lost_in_pause = "", 0
 
-    def _pause(self, why: str) -> None:
-        self._retry_at = time.monotonic() + RETRY_SECONDS
+    def _pause(self, why: str, final: bool = False) -> None:
+        self._retry_at = math.inf if final else time.monotonic() + RETRY_SECONDS
         if not self._paused:
-            log.warning("recording pauses: %s; it is tried again every %.0f s", why, RETRY_SECONDS)
+            log.warning("recording %s: %s", "has ended" if final else f"pauses, and is tried again every {RETRY_SECONDS:.0f} s", why)
         with self._lock:
             self._paused = why

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, unquote
@@ -25,6 +26,7 @@ DEFAULT_LEAD_SECONDS = 3.0
 """Where nothing says when the load is steady, it counts as steady so long after the start."""
 REORDER_SECONDS = 10.0
 """Sources write when a read ends, so lines of different kinds may stand out of order by a read's timeout."""
+_MOST_LINES_BEFORE_HEADER = 200
 _KINDS = ("header", "gpu", "slow", "host", "failure")
 _PER_GPU = ("gpu", "slow")
 _MAY_REPEAT = ("header", "failure")  # several sources may fail at one moment
@@ -161,9 +163,17 @@ def _read_json(path: Path, damage: Damage) -> dict[str, Any] | None:
 
 
 def _header(path: Path) -> Row:
-    """Return the header line that stands first, or an empty one: rows without it lack identity and limits, no more."""
-    _, first = next(read_rows(path, Damage()), (0, {}))
-    return first if first.get("kind") == "header" else {}
+    """Return the header line that stands before the first GPU row, or an empty one: rows without it lack identity and limits, no more.
+
+    A header that knows no GPU may stand before it, from the time when the GPUs had not been read yet.
+    """
+    found: Row = {}
+    for _, row in islice(read_rows(path, Damage()), _MOST_LINES_BEFORE_HEADER):
+        if row.get("kind") in _PER_GPU or found.get("gpus"):
+            break
+        if row.get("kind") == "header":
+            found = row
+    return found
 
 
 def _machine_events(path: Path, damage: Damage) -> Iterator[tuple[int, Event]]:

@@ -41,9 +41,10 @@ class Limits:
 
 
 class FullError(Exception):
-    """Nothing can be written now; the message says why, `lost` how many rows went with it."""
+    """Nothing can be written now (`final`: nor later); the message says why, `lost` how many rows went with it."""
 
     lost = 0
+    final = False
 
 
 class Segments:
@@ -56,22 +57,24 @@ class Segments:
         self._header: Row = {"gpus": []}
         self._current: Path | None = None
         self._began = 0.0
+        self._headed = False  # whether the current segment has its header line
         self._written = 0
         self._buffers: dict[str | None, list[bytes]] = {}  # by engine, None for the machine
+        self._gathered = 0  # rows in the buffers, header lines apart
         self._engines: list[str] = []
         _prepare(folder, limits)
-        self.total_bytes = sum(_size(segment) for segment in self.segments()) if limits.segment_seconds else 0
+        self.total_bytes = self._size()
 
     def segments(self) -> list[Path]:
         """Return the folders of all segments, oldest first."""
         if self.limits.segment_seconds is None:
             return [self.folder]
-        return sorted(path for path in self.folder.iterdir() if _SEGMENT.fullmatch(path.name))
+        return sorted(path for path in self.folder.glob("rec-*") if _SEGMENT.fullmatch(path.name))
 
     def set_header(self, header: Mapping[str, Any], t: float) -> None:
         """Take the facts about the GPUs: each segment begins with them; `t` is Unix seconds."""
         self._header = dict(header)
-        if self._current is not None:
+        if self._current is not None and self._headed:
             self._add(None, self._header_row(t))
 
     def add(self, row: Row, engine: str | None = None) -> None:
@@ -81,9 +84,12 @@ class Segments:
         """
         if self._current is None:
             self._begin(row["t"])
+        if engine is None and not self._headed:
+            self._add(None, self._header_row(row["t"]))
         if engine is not None and engine not in self._engines:
             self._engines.append(engine)
         self._add(engine, row if engine is None else row | {"engine": engine})
+        self._gathered += 1
 
     def flush(self, now: float) -> bool:
         """Write what was gathered, and end the segment if it is old or large enough; return whether there was anything.
@@ -91,18 +97,19 @@ class Segments:
         `now` is Unix seconds. Raises FullError; what was gathered is lost then.
         """
         buffers, self._buffers = self._buffers, {}
+        gathered, self._gathered = self._gathered, 0
         if self._current is None or not buffers:
             return False
         members = {name: gzip.compress(b"".join(lines), COMPRESSION_LEVEL, mtime=int(now)) for name, lines in buffers.items()}
         try:
-            self._make_room(sum(map(len, members.values())))
             self._current.mkdir(parents=True, exist_ok=True)
+            self._make_room(sum(map(len, members.values())))
             for name, member in members.items():
                 self._append(self._path(self._current, name), member)
         except (OSError, FullError) as exc:
             self.end_segment()
             error = exc if isinstance(exc, FullError) else FullError(f"{self.folder}: {exc.strerror or exc}")
-            error.lost = sum(map(len, buffers.values()))
+            error.lost = gathered
             raise error from exc
         limit = self.limits.segment_seconds
         if limit is not None and (now - self._began >= limit or self._written * _MOST_OF_ALL > self.limits.max_bytes):
@@ -115,9 +122,13 @@ class Segments:
         self._buffers = {}
 
     def _begin(self, t: float) -> None:
-        self._began, self._written, self._engines = t, 0, []
+        self._began, self._written, self._engines, self._headed = t, 0, [], False
         self._current = self.folder if self.limits.segment_seconds is None else self._free_name(t)
-        self._add(None, self._header_row(t))
+        self.total_bytes = self._size()  # people remove folders
+
+    def _size(self) -> int:
+        files = (path for segment in self.segments() for path in segment.glob("*.jsonl.gz") if _OURS.fullmatch(path.name))
+        return sum(path.stat().st_size for path in files)
 
     def _free_name(self, t: float) -> Path:
         stem = f"rec-{datetime.fromtimestamp(t, UTC):%Y%m%d-%H%M%SZ}"
@@ -126,6 +137,7 @@ class Segments:
         return self.folder / next(name for name in names if name not in taken)
 
     def _header_row(self, t: float) -> Row:
+        self._headed = True
         return {"kind": "header", "t": t, "host_cpus": os.cpu_count()} | self._header | {"kind": "header", "t": t}
 
     def _add(self, engine: str | None, row: Row) -> None:
@@ -163,7 +175,9 @@ class Segments:
         while oldest and self.total_bytes + size > self.limits.max_bytes:
             self.total_bytes -= _remove(oldest.pop(0))
         if self.total_bytes + size > self.limits.max_bytes:
-            raise FullError(f"{self.folder}: the recording has reached its {self.limits.max_bytes} bytes")
+            full = FullError(f"{self.folder}: the recording has reached its {self.limits.max_bytes} bytes")
+            full.final = self.limits.segment_seconds is None
+            raise full
         free = self._free_bytes(self.folder)
         if free - size < self.limits.min_free_bytes:
             raise FullError(f"{self.folder}: {free} bytes are free on this disk, and {self.limits.min_free_bytes} are kept free")
@@ -181,10 +195,6 @@ def _prepare(folder: Path, limits: Limits) -> None:
         raise UserError("holds a recording already", where=str(folder), hint="give an empty or new folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UserError("cannot be written", where=str(folder), hint="give a folder that can be written")
-
-
-def _size(segment: Path) -> int:
-    return sum(path.stat().st_size for path in segment.iterdir() if _OURS.fullmatch(path.name))
 
 
 def _remove(segment: Path) -> int:
