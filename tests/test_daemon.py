@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -47,18 +48,17 @@ class GatedClock(ManualClock):
         return event.is_set()
 
 
-class ListRecorder:
-    """Keeps the rows it is given."""
+class ListTap:
+    """Keeps what it is shown."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[str, dict[str, Any]]] = []
-        self.closed = 0
+        self.seen: list[tuple[str, Any]] = []
 
-    def write(self, source: str, row: dict[str, Any]) -> None:
-        self.rows.append((source, row))
+    def write(self, reading: Reading) -> None:
+        self.seen.append((reading.source, reading.raw))
 
-    def close(self) -> None:
-        self.closed += 1
+    def write_failure(self, status: SourceStatus, row: Mapping[str, Any]) -> None:
+        self.seen.append((status.name, row))
 
 
 def started(daemon: Daemon, source: EngineSource) -> None:
@@ -112,27 +112,51 @@ def test_a_source_that_fails_later_loses_its_series_at_once() -> None:
     assert [(Reason.INVALID, "half a page", ENGINE)] == [gap[1:] for gap in daemon.snapshot().missing if gap.signal == RUNNING]
 
 
-def test_sources_not_found_yet_are_in_the_statuses() -> None:
-    """What is configured and not found stands beside the running sources."""
-    pending = SourceStatus("engine", "engine", False, None, None, Reason.NO_SOURCE, "no engine found")
-    daemon = Daemon(Pipeline(), clock=ManualClock(), pending=lambda: [pending])
+def test_a_source_that_is_found_replaces_the_one_that_looked_for_it() -> None:
+    """After the replacement only the new source has a status, and the reasons that the seeker gave are gone."""
+    clock = GatedClock()
+    daemon = Daemon(Pipeline(), clock=clock)
+    seeker = EngineSource(clock, [SourceError(Reason.NO_SOURCE, "none found")])
+    seeker.name = "engine"
+    started(daemon, seeker)
     daemon.step()
-    assert (pending,) == daemon.snapshot().sources
+    assert "none found" in {gap.detail for gap in daemon.snapshot().missing}
+    seeker.during = lambda: daemon.replace("engine", [EngineSource(clock, [])])
+    clock.gate.release()
+    while [status.name for status in daemon.statuses() if status.up] != ["vllm"]:
+        threading.Event().wait(0.001)
+    daemon.step()
+    assert "none found" not in {gap.detail for gap in daemon.snapshot().missing}
+    assert ["vllm"] == [status.name for status in daemon.snapshot().sources]
 
 
-def test_a_recorder_gets_rows_and_failures() -> None:
-    """The row of a good read and the error of a failed one are written; the recorder is closed at the end."""
-    clock, recorder = GatedClock(), ListRecorder()
-    daemon = Daemon(Pipeline(), clock=clock, recorder=recorder)
+def test_only_the_first_gpu_source_speaks_for_all_gpu_signals() -> None:
+    """The slow GPU source failing from the start does not say that the fast one's signals are missing."""
+    clock = GatedClock()
+    daemon = Daemon(Pipeline(), clock=clock)
+    fast, slow = EngineSource(clock, [0.0]), EngineSource(clock, [SourceError(Reason.SOURCE_DOWN, "slow is down")])
+    for source, name in ((fast, "nvml"), (slow, "nvml_slow")):
+        source.name, source.kind = name, "gpu"
+        daemon.add([source])
+        assert source.done.acquire(timeout=30)
+    while not daemon.statuses()[1].failures:
+        threading.Event().wait(0.001)
+    daemon.step()
+    assert [] == [gap for gap in daemon.snapshot().missing if gap.detail == "slow is down"]
+
+
+def test_a_tap_sees_rows_and_failures() -> None:
+    """The row of a good read and that of a failed one are shown, in their order."""
+    clock, tap = GatedClock(), ListTap()
+    daemon = Daemon(Pipeline(), clock=clock, taps=[tap])
     source = EngineSource(clock, [0.0, SourceError(Reason.SOURCE_DOWN, "gone")])
     started(daemon, source)
     clock.gate.release()
     assert source.done.acquire(timeout=30)
-    clock.gate.release(10)
     daemon.start()
     daemon.stop(30.0)
-    assert [("vllm", "text", "page"), ("vllm", "error", "gone")] == [(n, list(r)[-1], list(r.values())[-1]) for n, r in recorder.rows][:2]
-    assert (1, 1) == (recorder.closed, source.closed)
+    assert [("vllm", "text", "page"), ("vllm", "error", "gone")] == [(n, list(r)[-1], list(r.values())[-1]) for n, r in tap.seen]
+    assert 1 == source.closed
 
 
 class FaultyPipeline(Pipeline):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from heptascope.model import Missing, Reading, Reason, SourceStatus, labels
@@ -14,7 +14,7 @@ from heptascope.signals.schema import SCHEMA
 from heptascope.signals.snapshot import Snapshot
 from heptascope.signals.window import Window
 from heptascope.sources.base import Source
-from heptascope.sources.runner import Clock, Runner, SystemClock, next_due
+from heptascope.sources.runner import MAX_BACKOFF_SECONDS, Clock, Runner, SystemClock, next_due
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +25,15 @@ ALIVE_SECONDS = 10.0  # without a step for so long, the liveness probe fails
 STOP_SECONDS = 0.8
 
 
-class Recorder(Protocol):
-    """Writes what the sources read."""
+class Tap(Protocol):
+    """Sees what the sources read, in their threads: the recorder, or a command that wants to show it. Must not block."""
 
-    def write(self, source: str, row: dict[str, Any]) -> None:
-        """Keep one row of one source."""
+    def write(self, reading: Reading) -> None:
+        """Take one reading."""
         ...
 
-    def close(self) -> None:
-        """Write what is left."""
+    def write_failure(self, status: SourceStatus, row: Mapping[str, Any]) -> None:
+        """Take one failed read and the row that a recording keeps of it."""
         ...
 
 
@@ -52,11 +52,10 @@ class Daemon:
         pipeline: Pipeline,
         *,
         clock: Clock | None = None,
-        recorder: Recorder | None = None,
-        pending: Callable[[], Iterable[SourceStatus]] = tuple,
+        taps: Sequence[Tap] = (),
     ) -> None:
-        """Step `pipeline`; `pending` tells of sources that are configured and not found yet."""
-        self._pipeline, self._recorder, self._pending = pipeline, recorder, pending
+        """Step `pipeline`, and show `taps` what comes in."""
+        self._pipeline, self._taps = pipeline, taps
         self._clock = clock or SystemClock()
         self._runner = Runner(self._took, self._lost, self._clock)
         self._inbox: queue.SimpleQueue[Reading | Failure] = queue.SimpleQueue()
@@ -94,17 +93,23 @@ class Daemon:
 
     # what the command line does
 
-    def add(self, sources: Iterable[Source]) -> None:
+    def add(self, sources: Iterable[Source], longest_backoff: float = MAX_BACKOFF_SECONDS) -> None:
         """Start to read `sources`; may be called while running."""
+        self._runner.add(sources, longest_backoff)
+
+    def replace(self, name: str, sources: Iterable[Source]) -> None:
+        """Read `sources` from now on, and the source `name` no more: what it said is forgotten."""
+        self.say(Reading(name, self.now()))
         self._runner.add(sources)
+        self._runner.remove(name)
 
     def say(self, reading: Reading) -> None:
         """Hand over a reading that no source made: why signals of a source that is not there have no value."""
         self._inbox.put(reading)
 
     def statuses(self) -> tuple[SourceStatus, ...]:
-        """Return the status of every source, those not found yet included."""
-        return (*self._runner.statuses(), *self._pending())
+        """Return the status of every source."""
+        return self._runner.statuses()
 
     def start(self) -> None:
         """Start to step."""
@@ -116,9 +121,8 @@ class Daemon:
         hung = self._runner.stop(timeout)
         if hung:
             log.warning("left behind, still in a call that does not return: %s", ", ".join(hung))
-        self._thread.join(timeout)
-        if self._recorder is not None:
-            self._recorder.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
 
     def step(self) -> None:
         """Take in what the sources brought, and publish the next snapshot."""
@@ -147,20 +151,24 @@ class Daemon:
     def _take(self, news: Reading | Failure) -> None:
         if isinstance(news, Reading):
             self._pipeline.ingest(news)
-        elif news.status.last_success is None:
+        elif news.status.last_success is None and self._speaks_for_its_kind(news.status):
             self._pipeline.ingest(never_read(news.status, news.t))
         else:
             self._pipeline.fail(news.status.name, news.t, news.status.reason or Reason.SOURCE_DOWN, news.status.message)
 
+    def _speaks_for_its_kind(self, status: SourceStatus) -> bool:
+        """Return whether what `status` has never given, nobody gives: each engine for itself, but only the first of the GPU sources."""
+        return status.kind == "engine" or next(other.name for other in self.statuses() if other.kind == status.kind) == status.name
+
     def _took(self, reading: Reading) -> None:
         self._put(reading)
-        if self._recorder is not None and reading.raw is not None:
-            self._recorder.write(reading.source, reading.raw)
+        for tap in self._taps:
+            tap.write(reading)
 
     def _lost(self, status: SourceStatus, t: float, row: dict[str, Any]) -> None:
         self._put(Failure(status, t))
-        if self._recorder is not None:
-            self._recorder.write(status.name, row)
+        for tap in self._taps:
+            tap.write_failure(status, row)
 
     def _put(self, news: Reading | Failure) -> None:
         if self._inbox.qsize() < INBOX_READINGS:

@@ -86,7 +86,9 @@ def test_a_source_error_keeps_its_reason_and_message() -> None:
     job.run_once()
     expected = SourceStatus("vllm", "engine", False, 1000.0, 0.0, Reason.NO_PERMISSION, "NVML: insufficient permissions", 1)
     assert expected == job.status()
-    assert [(expected, 1000.0, {"t": 1000.0, "dt": 0.0, "reason": "no_permission", "error": "NVML: insufficient permissions"})] == got.failures
+    assert [
+        (expected, 1000.0, {"t": 1000.0, "dt": 0.0, "reason": "no_permission", "error": "NVML: insufficient permissions"})
+    ] == got.failures
 
 
 def test_an_unexpected_exception_is_contained_as_invalid(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from heptascope.config_load import Configuration, load
+from heptascope.quantities import parse_duration
 from heptascope.yaml_marks import KeyPath
 
 Command = Callable[..., Any]
@@ -39,6 +40,14 @@ _OPTIONS = {
 }
 ALL = tuple(_OPTIONS)
 SOURCES = ("config", "engine", "gpu", "gpu-interval", "log-level", "log-format")
+
+
+def duration(ctx: click.Context, param: click.Parameter, value: Any) -> float:  # noqa: ARG001  # click's signature
+    """Return the seconds of an option's value, such as 30s; for `callback=`."""
+    try:
+        return parse_duration(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value}: {exc}") from exc
 
 
 def config_options(*names: str) -> Callable[[Command], Command]:

@@ -1,0 +1,179 @@
+"""The service as the command line runs it: a daemon wired to this machine, its web server, and its end by a signal."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Protocol
+
+from heptascope import __version__
+from heptascope.config import Settings
+from heptascope.daemon import Daemon, Tap, never_read
+from heptascope.engines import Engines
+from heptascope.model import Reading, Reason, SourceStatus
+from heptascope.seek import SEEK_SECONDS, EngineSeeker, GpuSeeker
+from heptascope.sources.base import Source
+from heptascope.sources.gpu.nvml import NvmlSource
+from heptascope.sources.host.source import HostSource
+from heptascope.sources.recorder import Recorder, RecorderStatus
+from heptascope.sources.segments import Limits
+from heptascope.surfaces.web.app import create_app
+from heptascope.surfaces.web.server import WebServer
+from heptascope.wiring import GPU_CHOICES, build_pipeline
+
+log = logging.getLogger(__name__)
+
+WEB_STOP_SECONDS = 0.8
+RECORDER_STOP_SECONDS = 0.3
+
+
+class Learner:
+    """Gives the engines what the host source sees of their command lines."""
+
+    def __init__(self, engines: Engines) -> None:
+        """Tell `engines`."""
+        self._engines = engines
+
+    def write(self, reading: Reading) -> None:
+        """Take one reading."""
+        if reading.raw is not None and reading.raw.get("kind") == "host":
+            self._engines.learn(reading.raw)
+
+    def write_failure(self, status: SourceStatus, row: Mapping[str, Any]) -> None:
+        """Take one failed read, which tells nothing."""
+
+
+class Recording:
+    """The recorder as a tap: engines are recorded under the names that their series have."""
+
+    def __init__(self, recorder: Recorder, engines: Engines) -> None:
+        """Write to `recorder`."""
+        self._recorder, self._engines = recorder, engines
+
+    def write(self, reading: Reading) -> None:
+        """Take one reading."""
+        if reading.raw is not None:
+            self._recorder.write(self._engines.name_of(reading.source), reading.raw)
+
+    def write_failure(self, status: SourceStatus, row: Mapping[str, Any]) -> None:
+        """Take one failed read; that something was looked for and not found is no news of a source."""
+        if status.reason is not Reason.NO_SOURCE:
+            self._recorder.write(self._engines.name_of(status.name), row)
+
+
+class Live:
+    """A daemon wired to this machine's GPUs, engines and host."""
+
+    def __init__(self, settings: Settings, limits: Limits | None = None, taps: Sequence[Tap] = ()) -> None:
+        """Build everything; nothing runs yet. A recording, if one is configured, has `limits`. Raises UserError for what cannot be."""
+        self._settings = settings
+        self._engines = Engines(settings.poll)
+        self._gpus: Sequence[Source] = ()
+        self._recorder = self._make_recorder(limits)
+        recording = (Recording(self._recorder, self._engines),) if self._recorder is not None else ()
+        self.daemon = Daemon(build_pipeline(settings, self._engines.gpus), taps=(Learner(self._engines), *recording, *taps))
+        self._configured = self._engines.configured(settings.engines)
+
+    def start(self) -> None:
+        """Start to read and to step."""
+        if self._recorder is not None:
+            self._recorder.start()
+        self._start_gpus()
+        if self._configured:
+            self.daemon.add(self._configured)
+        else:
+            self.daemon.add([EngineSeeker(self._engines, self.daemon.replace)], SEEK_SECONDS)
+        if self._settings.host.enabled:
+            self.daemon.add([HostSource(self._engines.on_this_machine, interval=self._settings.host.interval)])
+        else:
+            self._leave_out("host", "host.enabled is false")
+        self.daemon.start()
+
+    @property
+    def recording(self) -> RecorderStatus | None:
+        """How the recording goes, None if nothing is recorded."""
+        return None if self._recorder is None else self._recorder.status()
+
+    def stop(self) -> None:
+        """End everything."""
+        self.daemon.stop()
+        if self._recorder is not None:
+            self._recorder.close(RECORDER_STOP_SECONDS)
+
+    def _start_gpus(self) -> None:
+        choices = GPU_CHOICES[self._settings.gpu.source]
+        if not choices:
+            self._leave_out("gpu", "gpu.source is none")
+        elif self._settings.gpu.source == "auto":
+            self.daemon.add([GpuSeeker(self._settings.gpu, self._found_gpus)])
+        else:
+            self._gpus = choices[0](self._settings.gpu)
+            self.daemon.add(self._gpus)
+
+    def _found_gpus(self, seeker: str, sources: Sequence[Source]) -> None:
+        self._gpus = sources
+        self.daemon.replace(seeker, sources)
+
+    def _make_recorder(self, limits: Limits | None) -> Recorder | None:
+        record = self._settings.record
+        if record.dir is None:
+            return None
+        return Recorder(record.dir, limits or Limits(record.max_bytes, record.min_free_bytes), header=self._header)
+
+    def _header(self) -> Mapping[str, Any] | None:
+        """Return what the GPU sources know about their GPUs, for the recording."""
+        return next((source.header for source in self._gpus if isinstance(source, NvmlSource)), None)
+
+    def _leave_out(self, kind: str, why: str) -> None:
+        status = SourceStatus(kind, kind, False, None, None, Reason.NO_SOURCE, why)
+        self.daemon.say(never_read(status, self.daemon.now()))
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Give an event that SIGTERM and SIGINT set, for as long as the block runs."""
+    event = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the signal module's signature
+        event.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Runs(Protocol):
+    """Something that can be served: a daemon, and how to start and stop what it needs."""
+
+    daemon: Daemon
+
+    def start(self) -> None:
+        """Start to read and to step."""
+        ...
+
+    def stop(self) -> None:
+        """End everything."""
+        ...
+
+
+def serve(what: Runs, settings: Settings, announce: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` gets the address. Raises UserError if the address cannot be served."""
+    app = create_app(what.daemon, settings.web)
+    server = WebServer(app, *settings.address, settings.web.tls_cert, settings.web.tls_key)
+    with stop_signals() as stopped:
+        server.start()
+        log.info("heptascope %s serves %s", __version__, server.url)
+        what.start()
+        if announce is not None:
+            announce(server.url)
+        stopped.wait()
+        log.info("stopping")
+        server.stop(WEB_STOP_SECONDS)
+        what.stop()
