@@ -94,8 +94,8 @@ class WindowSettings(_Section):
 class SloSettings(_Section):
     """What users were promised; the latency symptoms compare with these."""
 
-    time_to_first_token: Duration = Field(2.0, gt=0, description="Objective for the time to the first token.")
-    inter_token_latency: Duration = Field(0.1, gt=0, description="Objective for the time between two tokens.")
+    time_to_first_token: Duration = Field(5.0, gt=0, description="Objective for the time to the first token.")
+    inter_token_latency: Duration = Field(0.2, gt=0, description="Objective for the time between two tokens.")
     e2e_latency: Duration = Field(60.0, gt=0, description="Objective for a whole request.")
 
 

@@ -159,3 +159,6 @@ _CALLS: dict[str, Callable[[syntax.Call, Build], Tree]] = {
     "timestamp": _timestamp,
     "vector": _vector,
 }
+
+SUPPORTED = {*_OF_RANGES, *functions.VALUE_FUNCTIONS, *_CALLS}
+"""The names of all functions that can be called."""

@@ -42,7 +42,7 @@ TOPICS: Final[Mapping[Layer, tuple[str, ...]]] = {
 """The closed list of topics: what a claim is about, within its layer."""
 
 ENTITY_LABELS: Final[Mapping[str, tuple[str, ...]]] = {"engine": ("engine", "rank"), "gpu": ("gpu",)}
-"""The labels behind the placeholder `$entity`, in-process. Rendered rules put the pod's own labels in front."""
+"""The labels behind the placeholder `$entity`."""
 
 GUARDS: Final[Mapping[str, str]] = {
     "engine": "heptascope_engine_has_work == 1",
@@ -50,6 +50,10 @@ GUARDS: Final[Mapping[str, str]] = {
     "none": "",
 }
 """What a rule's expression is joined with, so that it is silent without work."""
+
+JOINS: Final = ("entity", "engine", "gpu")
+"""Placeholders for join labels: those of the rule's entity, of an engine whatever its rank, of a GPU. Rendered rules put the labels of
+the pod (`$pod`, nothing in-process) in front, so that no pod's series meet another's."""
 
 _PLACEHOLDER = re.compile(r"\$([a-z_][a-z0-9_]*)")
 
@@ -96,15 +100,18 @@ class Rule:
     where: str = ""
     overridden: Mapping[str, float] = field(default_factory=dict)
 
-    def text(self, window: str, entity: str | None = None) -> str:
-        """Return the PromQL with guard, thresholds, `window` (a PromQL duration) and the join labels filled in."""
+    def text(self, window: str, pod: str = "") -> str:
+        """Return the PromQL with guard, thresholds and `window` (a PromQL duration) filled in; `pod` are the pod's own join labels."""
         guard = GUARDS[self.guard]
         expr = f"(\n{self.expr.strip()}\n)\nand on ($entity) {guard}" if guard else self.expr.strip()
-        return self.fill(expr, window, entity)
+        return self.fill(expr, window, pod)
 
-    def fill(self, expr: str, window: str, entity: str | None = None) -> str:
+    def fill(self, expr: str, window: str, pod: str = "") -> str:
         """Fill the placeholders of `expr`. Raises KeyError with the name of an unknown one."""
-        names = {"entity": entity or ", ".join(ENTITY_LABELS[self.entity]), "window": window}
+        names = {"window": window, "pod": pod}
+        for join in JOINS:
+            own = ENTITY_LABELS[self.entity] if join == "entity" else (join,)
+            names[join] = ", ".join((*(label for label in pod.split(", ") if label), *own))
 
         def value(match: re.Match[str]) -> str:
             name = match.group(1)
@@ -118,4 +125,4 @@ class Rule:
 
     def placeholders(self) -> set[str]:
         """Return the names of thresholds that the expression uses."""
-        return {name for name in _PLACEHOLDER.findall(f"{self.expr} {self.gain}") if name not in ("entity", "window")}
+        return {name for name in _PLACEHOLDER.findall(f"{self.expr} {self.gain}") if name not in (*JOINS, "window", "pod")}

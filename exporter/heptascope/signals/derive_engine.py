@@ -19,6 +19,9 @@ PEER_TRAFFIC_BYTES_PER_SECOND = 50e6
 """NVLink traffic per GPU above which collectives run, whose spinning kernels hide host gaps (own choice; two idle H200s show none, a
 two-GPU decode of an 8B model 10 GiB/s)."""
 
+FLAT_POINTS = 4
+"""Fewest polls that can show a number standing still."""
+
 _PREFIX = "heptascope_engine_"
 
 
@@ -272,9 +275,13 @@ def _limits(c: Context, out: Collector) -> None:
     """Infer a cap on running requests: their number stands at its maximum through the window while others wait."""
     running = [v for v in points(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)[1] if v == v]
     waiting = [v for v in points(c.window.get(_PREFIX + "requests_waiting", c.pairs), c.now, c.span)[1] if v == v]
-    if len(running) < 4 or len(waiting) < 4 or min(waiting) <= 0:
+    name = _PREFIX + "running_limit_observed"
+    if not running or not waiting:
+        out.lack(name, c.pairs, *c.reason(_PREFIX + "requests_running"))
         return
     top = max(running)
     flat = sum(v == top for v in running) * 2 >= len(running) and min(running) >= min(0.9 * top, top - 1)
-    if top >= 1 and flat:
-        out.add(_PREFIX + "running_limit_observed", c.pairs, top)
+    if len(running) >= FLAT_POINTS and top >= 1 and flat and min(waiting) > 0:
+        out.add(name, c.pairs, top)
+    else:
+        out.lack(name, c.pairs, Reason.IDLE, "the number of running requests does not stand still while others wait")
