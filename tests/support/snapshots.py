@@ -142,3 +142,16 @@ def _histogram(name: str, mean: float, t: float) -> Histogram:
     total = round(15.5 * (t - T0))
     counts = tuple(float(round(total * min(1.0, bound / (2 * mean)))) for bound in BOUNDS)
     return Histogram(name, ENGINE, BOUNDS, counts, total * mean)
+
+
+def complete(t: float = T0 + 60, version: int = 1) -> Snapshot:
+    """Return a picture in which every signal of the table has a sample, with every label it may have."""
+    values = {}
+    histograms = {}
+    for name, signal in SCHEMA.items():
+        pairs = labels(**{label: f"{label}-1" for label in signal.labels})
+        if signal.kind is Kind.HISTOGRAM:
+            histograms[name] = (Histogram(name, pairs, BOUNDS, tuple(float(i) for i in range(len(BOUNDS))), 4.5),)
+        else:
+            values[name] = ((pairs, 1.0),)
+    return Snapshot(t=t, version=version, values=values, histograms=histograms)

@@ -16,13 +16,14 @@ _ACTIVITY = {row.integral for row in SCHEMA.values() if row.integral}
 _HIDDEN = (
     {"heptascope_source_up", "heptascope_source_age_seconds", "heptascope_source_duration_seconds", "heptascope_source_failures_total"}
     | {"heptascope_source_info", "heptascope_signal_unavailable", "heptascope_build_info"}
+    | {"heptascope_verdict", "heptascope_limiter", "heptascope_layer_state", "heptascope_finding", "heptascope_finding_unknown"}
     | _ACTIVITY
     | {name.replace("_seconds_total", "_sampled_seconds_total") for name in _ACTIVITY}
 )
-"""Signals that the page shows elsewhere or in another form: the sources' own, and counters that integrate a ratio."""
+"""Signals that the page shows in another form: those of the sources and of the verdict, and counters that integrate a ratio."""
 _FACTS = (("heptascope_engine_info", "kind", "{version} {model}"), ("heptascope_gpu_info", "model", "driver {driver}"))
 """What the page names first: the info signal, the label in bold, and the rest."""
-_OWN_TITLE, _OWN_WORDS = "heptascope itself", "What it costs, what it can tell of the engines, and the verdict as series."
+_OWN_TITLE, _OWN_WORDS = "heptascope itself", "What it costs, what it watches, and how it came by some of the signals."
 
 
 def text(value: object) -> str:
