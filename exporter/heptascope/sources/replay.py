@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from heptascope.model import Reading, Reason
 from heptascope.sources.base import SourceError
+from heptascope.sources.commandlines import settings_by_engine
+from heptascope.sources.engine.cmdline import CommandLine
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.reader import EngineReader
 from heptascope.sources.gpu.rows import GpuRows
@@ -35,6 +37,7 @@ class RowReaders:
         """Look at the first pages of an unnamed engine, whose name is its kind."""
         self._recording = recording
         self._engines = {name: EngineReader(name or None) for name in recording.engines}
+        self._told: dict[str, CommandLine] = {}
         self._recognise()
         self._gpus = GpuRows(recording.header)
         cpus = recording.header.get("host_cpus")
@@ -57,6 +60,7 @@ class RowReaders:
         if event.kind == "slow":
             return self._gpus.slow(event.rows)
         if event.kind == "host":
+            self._learn(row)
             return self._host.read(row)
         if event.kind == "engine":
             return self._page(self._engines[event.engine], event)
@@ -64,6 +68,15 @@ class RowReaders:
             return Failure(str(row["source"]), event.t, _reason(row), str(row["error"]))
         self._gpus.begin(row)
         return None
+
+    def _learn(self, row: Row) -> None:
+        """Give the engines what their command lines tell, as it happens live."""
+        told = settings_by_engine(row.get("procs") or ())
+        if told != self._told:
+            self._told = told
+            for reader in self._engines.values():
+                line = told.get(reader.name, CommandLine())
+                reader.settings, reader.config = dict(line.settings), dict(line.config)
 
     def _page(self, reader: EngineReader, event: Event) -> Reading:
         row = event.rows[0]
