@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -62,12 +63,25 @@ class ListTap:
 
 
 def started(daemon: Daemon, source: EngineSource) -> None:
-    """Add `source` and wait for its first read to have reached the daemon."""
+    """Add `source` and wait for its first read to have ended."""
     daemon.add([source])
     assert source.done.acquire(timeout=30)
-    deadline = threading.Event()
-    while not any(s.last_success or s.failures for s in daemon.statuses()):
-        deadline.wait(0.001)
+
+
+def step_until(daemon: Daemon, condition: Callable[[Snapshot], bool]) -> Snapshot:
+    """Step until the snapshot is as it should be: news of a source arrives in its thread's own time."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        daemon.step()
+        if condition(daemon.snapshot()):
+            return daemon.snapshot()
+        time.sleep(0.001)
+    raise AssertionError(f"not within 30 s: {daemon.snapshot()}")
+
+
+def details(snapshot: Snapshot) -> set[str]:
+    """Return the words of all gaps."""
+    return {gap.detail for gap in snapshot.missing}
 
 
 def test_a_reading_is_in_the_next_snapshot_with_its_status() -> None:
@@ -76,8 +90,7 @@ def test_a_reading_is_in_the_next_snapshot_with_its_status() -> None:
     daemon = Daemon(Pipeline(), clock=clock)
     assert (False, 0) == (daemon.ready(), daemon.snapshot().version)
     started(daemon, EngineSource(clock, []))
-    daemon.step()
-    assert 3.0 == daemon.snapshot().value(RUNNING, ENGINE)
+    step_until(daemon, lambda now: now.value(RUNNING, ENGINE) == 3.0)
     assert [("vllm", True, 1000.0)] == [(s.name, s.up, s.last_success) for s in daemon.snapshot().sources]
     assert (True, 1000.0) == (daemon.ready(), daemon.now())
     assert [RUNNING] == [name for name in daemon.window.names() if name == RUNNING]
@@ -88,8 +101,7 @@ def test_an_engine_that_was_never_read_has_a_reason_for_each_of_its_signals() ->
     clock = GatedClock()
     daemon = Daemon(Pipeline(), clock=clock)
     started(daemon, EngineSource(clock, [SourceError(Reason.SOURCE_DOWN, "connection refused")]))
-    daemon.step()
-    gaps = {gap.signal: gap for gap in daemon.snapshot().missing}
+    gaps = {gap.signal: gap for gap in step_until(daemon, lambda now: "connection refused" in details(now)).missing}
     assert (Reason.SOURCE_DOWN, "connection refused", labels(engine="vllm")) == gaps[RUNNING][1:]
     assert "heptascope_engine_time_to_first_token_seconds" in gaps
     assert "heptascope_gpu_power_watts" not in gaps
@@ -101,15 +113,11 @@ def test_a_source_that_fails_later_loses_its_series_at_once() -> None:
     daemon = Daemon(Pipeline(), clock=clock)
     source = EngineSource(clock, [0.0, SourceError(Reason.INVALID, "half a page")])
     started(daemon, source)
-    daemon.step()
+    step_until(daemon, lambda now: now.value(RUNNING, ENGINE) == 3.0)
     clock.now += 1.0
     clock.gate.release()
-    assert source.done.acquire(timeout=30)
-    while daemon.statuses()[0].up:
-        threading.Event().wait(0.001)
-    daemon.step()
-    assert None is daemon.snapshot().value(RUNNING, ENGINE)
-    assert [(Reason.INVALID, "half a page", ENGINE)] == [gap[1:] for gap in daemon.snapshot().missing if gap.signal == RUNNING]
+    after = step_until(daemon, lambda now: now.value(RUNNING, ENGINE) is None)
+    assert [(Reason.INVALID, "half a page", ENGINE)] == [gap[1:] for gap in after.missing if gap.signal == RUNNING]
 
 
 def test_a_source_that_is_found_replaces_the_one_that_looked_for_it() -> None:
@@ -119,15 +127,11 @@ def test_a_source_that_is_found_replaces_the_one_that_looked_for_it() -> None:
     seeker = EngineSource(clock, [SourceError(Reason.NO_SOURCE, "none found")])
     seeker.name = "engine"
     started(daemon, seeker)
-    daemon.step()
-    assert "none found" in {gap.detail for gap in daemon.snapshot().missing}
+    step_until(daemon, lambda now: "none found" in details(now))
     seeker.during = lambda: daemon.replace("engine", [EngineSource(clock, [])])
     clock.gate.release()
-    while [status.name for status in daemon.statuses() if status.up] != ["vllm"]:
-        threading.Event().wait(0.001)
-    daemon.step()
-    assert "none found" not in {gap.detail for gap in daemon.snapshot().missing}
-    assert ["vllm"] == [status.name for status in daemon.snapshot().sources]
+    after = step_until(daemon, lambda now: "none found" not in details(now))
+    assert ["vllm"] == [status.name for status in after.sources]
 
 
 def test_only_the_first_gpu_source_speaks_for_all_gpu_signals() -> None:
@@ -139,10 +143,9 @@ def test_only_the_first_gpu_source_speaks_for_all_gpu_signals() -> None:
         source.name, source.kind = name, "gpu"
         daemon.add([source])
         assert source.done.acquire(timeout=30)
-    while not daemon.statuses()[1].failures:
-        threading.Event().wait(0.001)
+    after = step_until(daemon, lambda now: now.sources[1].failures == 1)
     daemon.step()
-    assert [] == [gap for gap in daemon.snapshot().missing if gap.detail == "slow is down"]
+    assert "slow is down" not in details(after) | details(daemon.snapshot())
 
 
 def test_a_tap_sees_rows_and_failures() -> None:
@@ -152,7 +155,7 @@ def test_a_tap_sees_rows_and_failures() -> None:
     source = EngineSource(clock, [0.0, SourceError(Reason.SOURCE_DOWN, "gone")])
     started(daemon, source)
     clock.gate.release()
-    assert source.done.acquire(timeout=30)
+    step_until(daemon, lambda now: now.sources[0].failures == 1)
     daemon.start()
     daemon.stop(30.0)
     assert [("vllm", "text", "page"), ("vllm", "error", "gone")] == [(n, list(r)[-1], list(r.values())[-1]) for n, r in tap.seen]

@@ -103,6 +103,13 @@ class Daemon:
         self._runner.add(sources)
         self._runner.remove(name)
 
+    def swap(self, sources: Iterable[Source]) -> None:
+        """Read `sources` from now on, and nothing else."""
+        for status in self.statuses():
+            self._runner.remove(status.name)
+            self.say(Reading(status.name, self.now()))
+        self._runner.add(sources)
+
     def say(self, reading: Reading) -> None:
         """Hand over a reading that no source made: why signals of a source that is not there have no value."""
         self._inbox.put(reading)
@@ -177,8 +184,8 @@ class Daemon:
 
 def never_read(status: SourceStatus, t: float) -> Reading:
     """Return the reading of a source that has not been read yet: the reason, for every signal that such a source supplies."""
-    pairs = labels(engine=status.name) if status.kind == "engine" else ()
     reason = status.reason or Reason.SOURCE_DOWN
+    pairs = labels(engine=status.name) if status.kind == "engine" and reason is not Reason.NO_SOURCE else ()
     missing = [Missing(row.name, reason, status.message, pairs) for row in SCHEMA.values() if status.kind in kinds(row.suppliers)]
     return Reading(status.name, t, missing=missing)
 

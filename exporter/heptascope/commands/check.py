@@ -1,0 +1,89 @@
+"""Tell what can be read here: each source, what it supplies, and why the rest is unavailable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from heptascope import logs
+from heptascope.checkup import Report, look
+from heptascope.commands._options import SOURCES, config_options, configuration
+from heptascope.config import LogSettings
+from heptascope.service import stop_signals
+
+PREFIX = "heptascope_"
+
+
+@click.command()
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="For people or for machines."
+)
+@config_options(*SOURCES)
+def command(form: str, **options: Any) -> int:
+    """Look at every source for a few seconds. Exit 0 if everything that is configured could be read, and an engine was found; else 1."""
+    settings = configuration(**options).settings
+    logs.set_up(LogSettings(level="error", format=settings.log.format))  # the report says what the log would
+    with stop_signals() as stopped:
+        report = look(settings, stopped)
+    if form == "json":
+        click.echo(json.dumps(as_object(report), indent=2))
+    else:
+        show(report, Console(highlight=False, soft_wrap=False))
+    return 0 if report.ok else 1
+
+
+def as_object(report: Report) -> dict[str, Any]:
+    """Return the report as JSON-ready data."""
+    sources = [
+        {
+            "name": status.name,
+            "kind": status.kind,
+            "up": status.up,
+            "reason": status.reason,
+            "message": status.message,
+            "duration_seconds": status.duration,
+            "signals": report.supplied.get(status.name, []),
+        }
+        for status in report.statuses
+    ]
+    gaps = [
+        {"signal": gap.signal, "reason": gap.reason, "detail": gap.detail, "labels": dict(gap.labels)} for gap in report.snapshot.missing
+    ]
+    return {"ok": report.ok, "failed": report.failed, "sources": sources, "unavailable": gaps}
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the report for people."""
+    sources = Table("source", "state", "read in", "supplies", box=None, pad_edge=False, title="Sources", title_justify="left")
+    for status in report.statuses:
+        state = Text("up", "green") if status.up else Text(f"down: {status.reason}: {status.message}", "red")
+        took = "" if status.duration is None else f"{status.duration * 1000:.1f} ms"
+        sources.add_row(status.name, state, took, _count(report.supplied.get(status.name, ())))
+    console.print(sources)
+    for name, signals in report.supplied.items():
+        if signals:
+            console.print(f"\n[bold]{name}[/bold] supplies")
+            console.print(Padding(_short(signals), (0, 0, 0, 4)))
+    gaps = report.unavailable
+    if gaps:
+        console.print("\n[bold]Unavailable[/bold]")
+    for (reason, detail), signals in gaps.items():
+        console.print(Padding(Text(f"{reason}{': ' + detail if detail else ''}", "yellow"), (0, 0, 0, 2)))
+        console.print(Padding(_short(signals), (0, 0, 0, 4)))
+    console.print(f"\nNot read: {', '.join(report.failed)}" if report.failed else "\nEverything that is configured can be read.")
+
+
+def _count(signals: Iterable[str]) -> str:
+    number = len(list(signals))
+    return f"{number} signals" if number else ""
+
+
+def _short(signals: Iterable[str]) -> str:
+    return ", ".join(name.removeprefix(PREFIX) for name in signals)

@@ -1,0 +1,91 @@
+"""Serve a bundled recording of vLLM on an H200, as if it ran now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from typing import Any
+
+import click
+
+from heptascope import logs
+from heptascope.commands._options import config_options, configuration
+from heptascope.config import DEFAULT_PORT, Settings
+from heptascope.daemon import Daemon
+from heptascope.demo.scenarios import ALL, DEFAULT, Scenario, chosen, scenarios
+from heptascope.errors import UserError
+from heptascope.service import serve
+from heptascope.sources.playback import replay_sources
+from heptascope.sources.recording import Recording
+from heptascope.wiring import build_pipeline
+
+SCENARIO_SECONDS = 60.0
+LISTEN = f"127.0.0.1:{DEFAULT_PORT}"
+
+
+class Demo:
+    """A daemon whose sources are a recording, or one recording after the other."""
+
+    def __init__(self, settings: Settings, played: Sequence[Scenario], speed: float, say: Callable[[str], None]) -> None:
+        """Play `played` in turn, `speed` times as fast. Raises UserError for a speed out of bounds."""
+        self.daemon = Daemon(build_pipeline(settings, {}))
+        self._played, self._speed, self._say = played, speed, say
+        self._stop = threading.Event()
+        self._next = cycle(played)
+        self._turn()
+
+    def start(self) -> None:
+        """Start to step, and to change scenarios if there are several."""
+        self.daemon.start()
+        if len(self._played) > 1:
+            threading.Thread(target=self._change, name="demo", daemon=True).start()
+
+    def stop(self) -> None:
+        """End everything."""
+        self._stop.set()
+        self.daemon.stop()
+
+    def _change(self) -> None:
+        while not self._stop.wait(SCENARIO_SECONDS):
+            self._turn()
+
+    def _turn(self) -> None:
+        scenario = next(self._next)
+        try:
+            sources = replay_sources(Recording.open(scenario.path), self._speed)
+        except ValueError as exc:
+            raise UserError(str(exc), where="--speed") from exc
+        self.daemon.swap(sources)
+        self._say(about(scenario))
+
+
+def about(scenario: Scenario) -> str:
+    """Return one line on a scenario."""
+    faults = f" ({', '.join(scenario.faults)})" if scenario.faults else ""
+    return f"{scenario.name}: {scenario.state}{faults}: {scenario.why}"
+
+
+def _names() -> str:
+    return "\b\nScenarios:\n" + "\n".join(f"  {about(scenario)}" for scenario in scenarios().values())
+
+
+@click.command(epilog=_names())
+@click.option(
+    "--scenario", metavar="NAME", default=DEFAULT, show_default=True, help=f"Which recording to play; `{ALL}` plays each for a minute."
+)
+@click.option("--speed", type=float, default=1.0, show_default=True, help="How many times as fast as it happened.")
+@click.option("--listen", metavar="HOST:PORT", default=LISTEN, show_default=True, help="Address to serve on.")
+@config_options("config", "log-level", "log-format")
+def command(scenario: str, speed: float, listen: str, **options: Any) -> None:
+    """Serve a bundled recording of vLLM on an H200 under labelled load, looped, through the same code as live."""
+    played = chosen(scenario)
+    settings = configuration(listen=listen, **options).settings
+    logs.set_up(settings.log)
+    serve(Demo(settings, played, speed, click.echo), settings, announce)
+
+
+def announce(url: str) -> None:
+    """Say where to look."""
+    click.echo(f"\n  {url}/          what the server waits on, with the evidence (give it ten seconds)")
+    click.echo(f"  {url}/metrics   what Prometheus scrapes\n\nCtrl-C ends it.")
