@@ -84,4 +84,6 @@ def compile(text: str, *, where: str = "") -> Expression:  # noqa: A001 - the na
             raise UserError("a range vector is not a result; apply a function such as rate")
     except UserError as error:
         raise UserError(error.message, where=where, hint=error.hint) from None
+    except RecursionError:
+        raise UserError("the expression is nested too deeply", where=where) from None
     return Expression(text, where, tree)

@@ -109,23 +109,22 @@ def _seconds(duration: timedelta | None) -> float | None:
 
 def _aggregate(expr: syntax.AggregateExpr) -> Tree:
     name = str(expr.op)
+    if name not in (*aggregations.AGGREGATIONS, "quantile", "topk", "bottomk"):
+        raise UserError(f"the aggregation {name} is not supported")
     operand = vector(build(expr.expr))
-    param = None if expr.param is None else build(expr.param)
     labels = frozenset(expr.modifier.labels) if expr.modifier else frozenset[str]()
     check_label_names(labels)
     keep = expr.modifier is None or expr.modifier.type == syntax.AggModifierType.By
     group = projection(labels, keep)
-    structure = ("aggregate", name, labels, keep, operand.key, param and param.key)
+    structure = ("aggregate", name, labels, keep, operand.key)
     if name in aggregations.AGGREGATIONS:
         return vector_tree(structure, aggregations.aggregate(operand.run, aggregations.AGGREGATIONS[name], group), operand.need)
+    number = scalar(build(expr.param))
+    need = all_of(number.need, operand.need)
     if name == "quantile":
-        q = scalar(param)
-        return vector_tree(structure, aggregations.aggregate_quantile(operand.run, q.run, group), all_of(q.need, operand.need))
-    if name in ("topk", "bottomk"):
-        count = scalar(param)
-        run = aggregations.select_extremes(operand.run, count.run, group, largest=name == "topk")
-        return vector_tree(structure, run, all_of(count.need, operand.need), mixed=operand.mixed)
-    raise UserError(f"the aggregation {name} is not supported")
+        return vector_tree((*structure, number.key), aggregations.aggregate_quantile(operand.run, number.run, group), need)
+    run = aggregations.select_extremes(operand.run, number.run, group, largest=name == "topk")
+    return vector_tree((*structure, number.key), run, need, mixed=operand.mixed)
 
 
 def _binary(expr: syntax.BinaryExpr) -> Tree:

@@ -15,6 +15,7 @@ _RANGE = re.compile(r"\[([^\]]*)\]")
 _OFFSET = re.compile(r"\boffset\s+(-?\s*[\w.]+)", re.IGNORECASE)
 _METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_SHOWN = 60  # characters of an expression that an error quotes
 _DURATION = re.compile(rf"(?<![\w:.])\d+{_UNIT}")
 
 
@@ -32,7 +33,9 @@ def parse(text: str) -> promql_parser.Expr:
     try:
         return promql_parser.parse(text)
     except ValueError as error:
-        raise UserError(" ".join(str(error).split())) from None
+        shown = " ".join(text.split())
+        shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+        raise UserError(f"{' '.join(str(error).split())} in {shown!r}") from None
 
 
 def check_metric_name(name: str) -> None:
