@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from heptascope.config import Settings
 from heptascope.model import Reading, VerdictState
 from heptascope.pipeline import Pipeline
-from heptascope.rules.diagnose import Diagnoser
-from heptascope.rules.verdict import Claim, Verdict
+from heptascope.rules.verdict import Claim, Verdict, verdict_json
 from heptascope.sources.recording import Recording
 from heptascope.sources.replay import Failure, replay_readings
+from heptascope.wiring import build_pipeline
 
 T = TypeVar("T")
 STEP_SECONDS = 1.0
@@ -28,12 +29,12 @@ class Pass:
     verdict: Verdict
 
 
-def passes(news: Iterable[Reading | Failure], pipeline: Pipeline, diagnoser: Diagnoser) -> Iterator[Pass]:
+def passes(news: Iterable[Reading | Failure], pipeline: Pipeline) -> Iterator[Pass]:
     """Feed readings in the order of time, step once a second of their time, and yield each pass."""
     due: float | None = None
     for item in news:
         while due is not None and item.t > due:
-            yield _step(pipeline, diagnoser, due)
+            yield _step(pipeline, due)
             due += STEP_SECONDS
         due = item.t + STEP_SECONDS if due is None else due
         if isinstance(item, Reading):
@@ -41,13 +42,15 @@ def passes(news: Iterable[Reading | Failure], pipeline: Pipeline, diagnoser: Dia
         else:
             pipeline.fail(item.source, item.t, item.reason, item.message)
     if due is not None:
-        yield _step(pipeline, diagnoser, due)
+        yield _step(pipeline, due)
 
 
-def _step(pipeline: Pipeline, diagnoser: Diagnoser, now: float) -> Pass:
+def _step(pipeline: Pipeline, now: float) -> Pass:
     pipeline.step(now)
-    assert diagnoser.latest is not None  # noqa: S101  # a pass always leaves a verdict
-    return Pass(now, diagnoser.latest)
+    verdict = pipeline.latest
+    if not isinstance(verdict, Verdict):
+        raise TypeError("a pipeline without rules has no verdict")
+    return Pass(now, verdict)
 
 
 def held(found: list[Pass]) -> Verdict:
@@ -85,9 +88,21 @@ def _commonest(values: Iterable[T]) -> T | None:
     return ranked[0][0] if ranked else None
 
 
-def judge_recording(recording: Recording, pipeline: Pipeline, diagnoser: Diagnoser) -> tuple[Verdict, list[Pass]]:
-    """Replay one recording; return the verdict of its steady window and every pass."""
-    found = list(passes(replay_readings(recording), pipeline, diagnoser))
+def judge_recording(recording: Recording, settings: Settings) -> dict[str, Any]:
+    """Replay one recording as `settings` would judge it; return the verdict of its steady window as JSON-ready data."""
+    pipeline = build_pipeline(settings, configured_gpus(settings))
+    found = list(passes(replay_readings(recording), pipeline))
     steady = recording.steady
     inside = [p for p in found if p.t >= steady.start and (steady.end is None or p.t <= steady.end)]
-    return held(inside or found), found
+    return verdict_json(held(inside or found))
+
+
+def judge_readings(news: Iterable[Reading], settings: Settings) -> dict[str, Any]:
+    """Feed steady readings to the end; return the last verdict as JSON-ready data."""
+    *_, last = passes(news, build_pipeline(settings, configured_gpus(settings)))
+    return verdict_json(last.verdict)
+
+
+def configured_gpus(settings: Settings) -> dict[str, Sequence[str]]:
+    """Return the GPUs of each named engine in the configuration."""
+    return {engine.name: engine.gpus for engine in settings.engines if engine.name and engine.gpus}

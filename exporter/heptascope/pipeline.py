@@ -25,6 +25,11 @@ class Judge(Protocol):
         """Judge every rule at `now`."""
         ...
 
+    @property
+    def latest(self) -> object:
+        """The verdict as the rules room has it, None before the first pass."""
+        ...
+
     def values(self) -> Values:
         """Return the verdict as series."""
         ...
@@ -54,6 +59,11 @@ class Pipeline:
     def verdict(self) -> dict[str, Any] | None:
         """The verdict as a JSON-ready object; None before the first pass or without rules."""
         return self._judge.verdict() if self._judge is not None else None
+
+    @property
+    def latest(self) -> object:
+        """The verdict as the rules room has it; None before the first pass or without rules."""
+        return self._judge.latest if self._judge is not None else None
 
     def ingest(self, reading: Reading) -> None:
         """Take one reading of one source."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from heptascope.model import Confidence, FindingState, Labels, RuleKind, VerdictState
+from heptascope.model import Confidence, FindingState, RuleKind, VerdictState
 from heptascope.rules.evidence import gather
 from heptascope.rules.export import Values, verdict_values
 from heptascope.rules.graph import Node, roots
@@ -92,7 +92,7 @@ class Diagnoser:
         return Claim(
             rule.name, rule.layer, rule.topic, rule.kind, rule.severity, f.instance.pairs, confidence or rule.confidence, rule.summary,
             f.since, f.value if f.value is not None else 0.0, tuple(gather(rule, f.instance, store.window, now, self.judge.settings.window)),
-            actions, tuple(node.rule for node in because),
+            actions, tuple(node.rule for node in because), self.judge.gain(f, store.window, now),
         )  # fmt: skip
 
     def _limiter(self, findings: Sequence[Finding], store: Store, now: float, kinds: set[str]) -> Claim | None:
@@ -152,12 +152,3 @@ def _sorted(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 def _unique(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     return tuple({(c.rule, c.entity): c for c in claims}.values())
-
-
-def entity_text(pairs: Labels) -> str:
-    """Return an entity as people read it: `vllm`, `vllm rank 1`, `GPU 0`."""
-    row = dict(pairs)
-    if "gpu" in row:
-        return f"GPU {row['gpu']}"
-    rank = row.get("rank", "")
-    return row.get("engine", "engine") + (f" rank {rank}" if rank not in ("", "0") else "")

@@ -105,6 +105,9 @@ class RuleJudge:
         self._compiled = {
             rule.name: promql.compile(rule.text(duration), where=rule.where) for rule in self.rules.values() if not rule.needs_baseline
         }
+        self._gains = {
+            rule.name: promql.compile(rule.fill(rule.gain, duration), where=rule.where) for rule in self.rules.values() if rule.gain
+        }
         self._findings: dict[tuple[str, str, Labels], Finding] = {}
         self.instances: list[Instance] = []
 
@@ -132,6 +135,17 @@ class RuleJudge:
                 current[key] = finding
         self._findings = current
         return list(current.values())
+
+    def gain(self, finding: Finding, window: Window, now: float) -> str:
+        """Return what mending a fault is worth, as text; empty where it cannot be computed."""
+        expression = self._gains.get(finding.rule.name)
+        if expression is None:
+            return ""
+        try:
+            value = _value_for(_by_entity(expression.evaluate(window, now), finding.rule), finding.instance)
+        except promql.EvaluationError:
+            return ""
+        return "" if value is None or not 0 < value <= 1 else f"{value:.0%} {finding.rule.gain_text}"
 
     def _evaluate(self, rule: Rule, window: Window, now: float, cache: dict[object, object]) -> tuple[list[_Row], tuple[Missing, ...]]:
         """Return a rule's values, or why the samples do not fit its expression."""

@@ -107,6 +107,13 @@ def _actions(entry: _Entry) -> tuple[Action, ...]:
     return tuple(out)
 
 
+def _gain(entry: _Entry) -> dict[str, str]:
+    gain = entry.value.get("gain", {"expr": "", "text": ""})
+    if not isinstance(gain, dict) or set(gain) != {"expr", "text"} or not all(isinstance(v, str) for v in gain.values()):
+        raise entry.error("gain", "gain must be {expr: PromQL of a ratio, text: what it is a share of}")
+    return gain
+
+
 def _hold(entry: _Entry) -> float:
     match = _DURATION.fullmatch(str(entry.value.get("for", "1m")))
     if match is None:
@@ -122,6 +129,7 @@ def _rule(entry: _Entry) -> Rule:
     layer = Layer(entry.choice("layer", [layer.value for layer in Layer]))
     thresholds, sources = _thresholds(entry)
     entity = entry.choice("entity", ENTITY_LABELS)
+    gain = _gain(entry)
     rule = Rule(
         name=name,
         layer=layer,
@@ -140,7 +148,8 @@ def _rule(entry: _Entry) -> Rule:
         actions=_actions(entry),
         explains=tuple(str(x) for x in entry.items("explains")),
         needs_baseline=bool(entry.value.get("baseline", False)),
-        gain=str(entry.value.get("gain", "")).strip(),
+        gain=gain["expr"].strip(),
+        gain_text=gain["text"].strip(),
         where=f"{entry.path.name}:{entry.lines.get((*entry.at, 'rule'), 1)}",
     )
     unknown = rule.placeholders() - set(thresholds)

@@ -97,6 +97,7 @@ class Rule:
     explains: tuple[str, ...] = ()
     needs_baseline: bool = False
     gain: str = ""
+    gain_text: str = ""
     where: str = ""
     overridden: Mapping[str, float] = field(default_factory=dict)
 
