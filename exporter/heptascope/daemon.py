@@ -99,9 +99,9 @@ class Daemon:
 
     def replace(self, name: str, sources: Iterable[Source]) -> None:
         """Read `sources` from now on, and the source `name` no more: what it said is forgotten."""
-        self.say(Reading(name, self.now()))
-        self._runner.add(sources)
         self._runner.remove(name)
+        self._runner.add(sources)
+        self.say(Reading(name, self.now()))
 
     def swap(self, sources: Iterable[Source]) -> None:
         """Read `sources` from now on, and nothing else."""
