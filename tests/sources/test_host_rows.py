@@ -8,6 +8,7 @@ import pytest
 
 from heptascope.model import Missing, Reading, Reason, labels
 from heptascope.signals.schema import SCHEMA
+from heptascope.sources.host.cgroup import CGROUP_SIGNALS
 from heptascope.sources.host.roles import rank_of, role_by_title, roles_by_company
 from heptascope.sources.host.rows import HostRows
 from support.recordings import all_recordings, read_lines
@@ -106,11 +107,10 @@ def test_a_name_stays_with_its_process_and_is_free_when_it_ends() -> None:
 def test_what_a_recording_does_not_hold_has_a_reason() -> None:
     """Rows of older tools lack pressure of memory and io, control groups, busiest threads: absent, and said."""
     reading = HostRows(["vllm"]).read(host_rows(RECORDINGS["idle"])[0])
-    absent = {m.signal for m in reading.missing}
-    expected = {name for name in SCHEMA if name.startswith("heptascope_host_cgroup_")}
-    expected |= {PROCESS + "busiest_thread_cpu_seconds_total", "heptascope_host_pressure_waiting_seconds_total"}
-    assert expected == absent
-    assert {Reason.NO_SOURCE} == {m.reason for m in reading.missing}
+    given, absent = {s.name for s in reading.samples}, {m.signal for m in reading.missing}
+    assert {name for name in SCHEMA if name.startswith("heptascope_host_")} == given | absent
+    assert {*CGROUP_SIGNALS, PROCESS + "busiest_thread_cpu_seconds_total"} <= absent
+    assert {Reason.NO_SOURCE} == {m.reason for m in reading.missing if m.signal != "heptascope_host_cpus"}
     memory = Missing(
         "heptascope_host_pressure_waiting_seconds_total", Reason.NO_SOURCE, "the recording does not hold it", labels(resource="memory")
     )

@@ -13,8 +13,9 @@ import pytest
 from heptascope.model import Reading, Reason, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.sources.base import SourceError
+from heptascope.sources.host.cgroup import CGROUP_SIGNALS
 from heptascope.sources.host.discovery import LOOKUP_SECONDS
-from heptascope.sources.host.process import SCAN_SECONDS, visible_arguments
+from heptascope.sources.host.process import PROCESS_SIGNALS, SCAN_SECONDS, visible_arguments
 from heptascope.sources.host.source import HostSource
 from support.procfs import FakeRoot
 
@@ -172,7 +173,7 @@ def test_engines_that_cannot_be_told_apart_are_ambiguous(fake: FakeRoot) -> None
     fake.vllm(9999, first=20)
     reading = source(fake, ("a", 8000), ("b", 8001)).read(1.0)
     assert ("", "engine_core", "engine_core") == infos(reading)["22"]
-    assert {Reason.AMBIGUOUS} == {m.reason for m in reading.missing if m.signal.startswith(PROCESS)}
+    assert {Reason.AMBIGUOUS} == {m.reason for m in reading.missing if m.signal in PROCESS_SIGNALS}
 
 
 def test_a_lone_engine_behind_a_mapped_port_is_the_lone_server(fake: FakeRoot) -> None:
@@ -185,9 +186,8 @@ def test_a_sidecar_without_the_process_namespace_says_what_to_set(fake: FakeRoot
     """The port listens, nobody is in sight: every process and control-group signal names shareProcessNamespace."""
     fake.listen(8000, table="tcp6")
     reading = source(fake).read(1.0)
-    about = [m for m in reading.missing if m.signal.startswith((PROCESS, CGROUP))]
-    expected = {name for name in SCHEMA if name.startswith((PROCESS, CGROUP))}
-    assert expected == {m.signal for m in about}
+    about = [m for m in reading.missing if m.signal in (*PROCESS_SIGNALS, *CGROUP_SIGNALS)]
+    assert {*PROCESS_SIGNALS, *CGROUP_SIGNALS} == {m.signal for m in about}
     assert {Reason.NO_PERMISSION} == {m.reason for m in about}
     assert {labels(engine="vllm")} == {m.labels for m in about}
     assert all("shareProcessNamespace" in m.detail for m in about)
@@ -320,13 +320,15 @@ def test_control_groups_of_version_1_are_a_reason(fake: FakeRoot) -> None:
     assert Reason.NOT_SUPPORTED == reasons(reading)[CGROUP + "cpu_quota"]
 
 
-def test_every_signal_is_in_the_table_with_its_labels(fake: FakeRoot) -> None:
-    """Names and labels are those of the signal table."""
+def test_every_signal_of_the_table_has_a_value_or_a_reason(fake: FakeRoot) -> None:
+    """Names and labels are those of the signal table, and none of its host rows is passed over in silence."""
     fake.vllm()
     fake.process(22, "VLLM::EngineCor", ppid=20, cgroup="/engine")
     put_group(fake, "sys/fs/cgroup/engine", "100000 100000\n", "1000\n")
     reading = source(fake).read(1.0)
-    assert {name for name in SCHEMA if name.startswith("heptascope_host_")} == {s.name for s in reading.samples}
+    given, absent = {s.name for s in reading.samples}, {m.signal for m in reading.missing}
+    assert {name for name in SCHEMA if name.startswith("heptascope_host_")} == given | absent
+    assert {*PROCESS_SIGNALS, *CGROUP_SIGNALS} <= given
     for sample in reading.samples:
         assert set(dict(sample.labels)) <= set(SCHEMA[sample.name].labels), sample
 

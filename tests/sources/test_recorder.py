@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def test_what_is_recorded_replays_as_what_was_read(name: str, tmp_path: Path) ->
 
 def test_live_sources_record_and_replay_as_the_same_readings(tmp_path: Path) -> None:
     """The host reading of this machine and a fetched page come back equal, reasons included."""
-    engine = EngineSource("chat", "http://127.0.0.1:8000", fetch=lambda _: Fetched(200, "text/plain", PAGE), clock=lambda: 5.0)
+    ticks = count(0.0, 0.25)
+    engine = EngineSource("chat", "http://127.0.0.1:8000", fetch=lambda _: Fetched(200, "text/plain", PAGE), clock=lambda: next(ticks))
     sources = (HostSource(lambda: (("chat", 8000),)), engine)
     readings = [source.read(1000.0 + i) for i in range(3) for source in sources]
     recorder = Recorder(tmp_path, WHOLE)

@@ -87,19 +87,19 @@ class EngineSource:
         return self.reader.refused
 
     def read(self, now: float) -> Reading:
-        """Fetch and read the page. Raises SourceError."""
+        """Fetch and read the page; the reading's time is when the page was there. Raises SourceError."""
         began = self._clock()
         try:
             document, status = self._page()
-            took = self._clock() - began
+            took = round(self._clock() - began, 6)
             if not self._version and self._clock() >= self._ask_after:
                 self._ask(self.reader.detect(document, self._ask))
-            reading = self.reader.read_document(document, now, self._version)
+            reading = self.reader.read_document(document, now + took, self._version)
         except SourceError:
             self._forget_version()
             raise
         self._watch_progress(reading)
-        row: dict[str, Any] = {"t": now, "dt": round(took, 6), "status": status, "text": document.text}
+        row: dict[str, Any] = {"t": now, "dt": took, "status": status, "text": document.text}
         extra = {"content_type": document.content_type, "version": self._version}
         return replace(reading, source=self.name, raw=row | {key: text for key, text in extra.items() if text})
 

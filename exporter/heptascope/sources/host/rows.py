@@ -15,6 +15,12 @@ from heptascope.sources.host.row import parse_missing
 SOURCE = "host"
 _NS, _US = 1e-9, 1e-6
 _NOT_RECORDED = "the recording does not hold it"
+_UNREADABLE = (Reason.NOT_SUPPORTED, "it could not be read on this machine")
+_MACHINE_FIELDS = (("cpus", "cpus"), ("load1", "load1"), ("cpu_total_s", "cpu_seconds_total"))
+_NOT_READ = tuple(
+    Missing(f"heptascope_host_process_{what}_ratio", Reason.NO_SOURCE, "no source of this version reads it")
+    for what in ("remote_cpu", "interpreter_lock", "event_loop_blocked")
+)
 _BUSIEST = "heptascope_host_process_busiest_thread_cpu_seconds_total"
 
 # key in an entry of `cgroups`, signal, scale to base units
@@ -84,7 +90,7 @@ class HostRows:
         self._identify(processes)
         for process in processes:
             samples += self._process(process)
-        reading = Reading(SOURCE, float(row["t"]), samples, missing=list(self._missing(row)), raw=dict(row))
+        reading = Reading(SOURCE, float(row["t"]), samples, missing=[*self._missing(row), *_NOT_READ], raw=dict(row))
         reading.quality.update({(_BUSIEST, sample.labels): Quality.APPROXIMATE for sample in samples if sample.name == _BUSIEST})
         return reading
 
@@ -142,9 +148,11 @@ class HostRows:
 
     def _missing(self, row: Mapping[str, Any]) -> list[Missing]:
         """Return the reasons that the row itself gives, and one for each thing that rows of other tools lack."""
+        known = {**row, "cpus": row.get("cpus", self._cpus)}
+        absent = [Missing(f"heptascope_host_{signal}", *_UNREADABLE) for key, signal in _MACHINE_FIELDS if known.get(key) is None]
         if "missing" in row:
-            return [entry for entry in map(parse_missing, row["missing"]) if entry is not None]
-        absent = [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in CGROUP_SIGNALS if "cgroups" not in row]
+            return absent + [entry for entry in map(parse_missing, row["missing"]) if entry is not None]
+        absent += [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in CGROUP_SIGNALS if "cgroups" not in row]
         for resource in RESOURCES:
             if f"psi_{resource}_some_us" not in row:
                 pairs = labels(resource=resource)
