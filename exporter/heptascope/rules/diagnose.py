@@ -10,7 +10,7 @@ from heptascope.rules.evidence import gather
 from heptascope.rules.export import Values, verdict_values
 from heptascope.rules.graph import Node, roots
 from heptascope.rules.judge import Finding, JudgeSettings, RuleJudge, concerns
-from heptascope.rules.rule import Rule
+from heptascope.rules.rule import Action, Rule
 from heptascope.rules.verdict import Claim, Unknown, Verdict, verdict_json
 from heptascope.signals.store import Store
 
@@ -88,25 +88,34 @@ class Diagnoser:
         self, f: Finding, because: Sequence[Node], store: Store, now: float, kinds: set[str], confidence: Confidence | None = None
     ) -> Claim:
         rule = f.rule
-        actions = tuple(a.do for a in rule.actions if a.when == "any" or a.when in kinds or (a.when == "kubernetes" and not kinds))
+        span = self.judge.settings.window
+        actions = tuple(_step(a, kinds) for a in rule.actions if a.when in ("any", "kubernetes") or a.when in kinds or not kinds)
         return Claim(
             rule.name, rule.layer, rule.topic, rule.kind, rule.severity, f.instance.pairs, confidence or rule.confidence, rule.summary,
-            f.since, f.value if f.value is not None else 0.0, tuple(gather(rule, f.instance, store.window, now, self.judge.settings.window)),
+            f.since, f.value if f.value is not None else 0.0, tuple(gather(rule, f.instance, store.window, now, span)),
             actions, tuple(node.rule for node in because), self.judge.gain(f, store.window, now),
         )  # fmt: skip
 
     def _limiter(self, findings: Sequence[Finding], store: Store, now: float, kinds: set[str]) -> Claim | None:
-        """Choose the firing limiter with the highest score; the catalogue's order breaks ties, the lead gives the confidence."""
-        ranked = sorted(
-            (f for f in findings if f.rule.kind is RuleKind.LIMITER and f.state is FindingState.FIRING and f.value is not None),
-            key=lambda f: -(f.value or 0.0),
-        )
+        """Choose the firing limiter with the highest score that no other one explains; its lead over the next gives the confidence."""
+        firing = {
+            Node(f.rule.name, f.instance.pairs): f
+            for f in findings
+            if f.rule.kind is RuleKind.LIMITER and f.state is FindingState.FIRING and f.value is not None
+        }
+        causes = roots(firing, self.judge.rules, lambda a, b: _related(firing[a], firing[b]))
+        ranked = sorted((firing[node] for node, explained in causes.items() if not explained), key=lambda f: -(f.value or 0.0))
         if not ranked:
             return None
         best = ranked[0]
         lead = (best.value or 0.0) - (ranked[1].value or 0.0) if len(ranked) > 1 else 1.0
         sure = Confidence.DIRECT if lead >= CLEAR_LEAD else Confidence.INFERRED if lead >= SMALL_LEAD else Confidence.WEAK
         return self._claim(best, (), store, now, kinds, min(sure, best.rule.confidence, key=_ORDER.index))
+
+
+def _step(action: Action, kinds: set[str]) -> str:
+    """Return a next step as text; where the engine's kind is not known, engine-specific steps say which engine they are for."""
+    return action.do if action.when == "any" or kinds else f"[{action.when}] {action.do}"
 
 
 def _serves(f: Finding, engine: str) -> bool:

@@ -54,9 +54,9 @@ def _item(rule: Rule, item: EvidenceItem, instance: Instance, window: Window, no
     note = "per second" if kind is Kind.COUNTER else ""
     out = []
     for series in _series(window, item.signal, instance):
-        value = _value(series, now, span)
+        value = _value(series, now, span) if item.only is None or item.only in series.pairs else None
         if value is not None:
             text = " ".join(t for t in (_extra(series.pairs), note) if t)
             out.append(Evidence(item.signal, value, threshold, item.comparison, text))
     out.sort(key=lambda e: -(e.value or 0.0))
-    return out[:MOST_VALUES]
+    return [e for e in out[:MOST_VALUES] if e.value or e is out[0]]

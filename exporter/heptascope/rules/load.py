@@ -22,7 +22,9 @@ WHEN = ("any", "vllm", "sglang", "tensorrt-llm", "kubernetes")
 _REQUIRED = ("rule", "layer", "topic", "kind", "entity", "expr", "summary", "evidence")
 _OPTIONAL = ("thresholds", "source", "for", "severity", "confidence", "actions", "explains", "guard", "baseline", "gain")
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]+")
-_EVIDENCE = re.compile(r"(?P<signal>heptascope_[a-z0-9_]+)(\s+(?P<op>>=|<=|==|!=|>|<)\s+(?P<threshold>[a-z_0-9]+))?")
+_EVIDENCE = re.compile(
+    r'(?P<signal>heptascope_[a-z0-9_]+)(\{(?P<label>[a-z_]+)="(?P<text>[^"]*)"\})?(\s+(?P<op>>=|<=|==|!=|>|<)\s+(?P<threshold>[a-z_0-9]+))?'
+)
 _DURATION = re.compile(r"(\d+)(s|m|h)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -86,7 +88,11 @@ def _evidence(entry: _Entry, thresholds: Mapping[str, float]) -> tuple[EvidenceI
     for item in entry.items("evidence"):
         match = _EVIDENCE.fullmatch(str(item).strip())
         if match is None:
-            raise entry.error("evidence", f"cannot read evidence {item!r}", "write `signal` or `signal > threshold_name`")
+            raise entry.error(
+                "evidence",
+                f"cannot read evidence {item!r}",
+                'write `signal`, `signal > threshold_name` or `signal{label="text"} > threshold_name`',
+            )
         if match["signal"] not in SCHEMA:
             near = get_close_matches(match["signal"], SCHEMA, 1)
             raise entry.error(
@@ -94,7 +100,8 @@ def _evidence(entry: _Entry, thresholds: Mapping[str, float]) -> tuple[EvidenceI
             )
         if match["threshold"] and match["threshold"] not in thresholds:
             raise entry.error("evidence", f"unknown threshold {match['threshold']!r}", f"this rule has: {', '.join(thresholds)}")
-        out.append(EvidenceItem(match["signal"], match["op"] or "", match["threshold"] or ""))
+        only = (match["label"], match["text"]) if match["label"] else None
+        out.append(EvidenceItem(match["signal"], match["op"] or "", match["threshold"] or "", only))
     return tuple(out)
 
 

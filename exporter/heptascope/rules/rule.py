@@ -60,11 +60,12 @@ _PLACEHOLDER = re.compile(r"\$([a-z_][a-z0-9_]*)")
 
 @dataclass(frozen=True, slots=True)
 class EvidenceItem:
-    """One value to show beside a claim; `threshold` names one of the rule's thresholds."""
+    """One value to show beside a claim; `threshold` names one of the rule's thresholds, `only` a label value that series must have."""
 
     signal: str
     comparison: str = ""
     threshold: str = ""
+    only: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

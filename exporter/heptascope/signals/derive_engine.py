@@ -19,6 +19,9 @@ PEER_TRAFFIC_BYTES_PER_SECOND = 50e6
 """NVLink traffic per GPU above which collectives run, whose spinning kernels hide host gaps (own choice; two idle H200s show none, a
 two-GPU decode of an 8B model 10 GiB/s)."""
 
+TELLING_GAP = 0.3
+"""Spinning kernels can only hide gaps, so a gap this large is a lower bound worth stating (own choice: 0.19 at most in two-GPU recordings)."""
+
 FLAT_POINTS = 4
 """Fewest polls that can show a number standing still."""
 
@@ -178,7 +181,8 @@ def _steps(c: Context, share: float | None, out: Collector) -> float | None:
         for name in names[1:]:
             _lack_gpu(c, name, "heptascope_gpu_graphics_engine_active_ratio", out)
         return None
-    if _peer_traffic(c):
+    gap = min(max(1 - active / share, 0.0), 1.0)
+    if _peer_traffic(c) and gap < TELLING_GAP:
         for name in names[1:]:
             out.lack(
                 _PREFIX + name,
@@ -187,7 +191,6 @@ def _steps(c: Context, share: float | None, out: Collector) -> float | None:
                 "GPUs of this rank talk to each other; a spinning collective kernel counts as active",
             )
         return None
-    gap = min(max(1 - active / share, 0.0), 1.0)
     out.add(_PREFIX + "step_host_gap_ratio", c.pairs, gap)
     out.add(_PREFIX + "step_host_seconds", c.pairs, gap * step if step is not None else None, Quality.APPROXIMATE)
     return gap

@@ -77,12 +77,23 @@ def _estimates(
 HAS_WORK_SHARE = 0.1
 """Share of time with kernels from which a GPU counts as working (own choice; an idle H200 shows 0.00, one busy SM 0.99)."""
 
+HAS_WORK_POWER = 0.4
+"""Share of the power limit from which a GPU counts as working where no activity is known (an idle H200 draws 0.19 of its limit, one that
+only spins 0.27, decode 0.65)."""
+
 
 def _has_work(window: Window, card: Card, now: float, span: float, out: Collector) -> None:
-    active = card.activity.get("graphics_engine_active")
-    if active is None:
-        active = mean(window.get("heptascope_gpu_utilization_ratio", card.pairs), now, span)
-    out.add("heptascope_gpu_has_work", card.pairs, None if active is None else float(active >= HAS_WORK_SHARE), Quality.EXACT)
+    known = [
+        card.activity[what] for what in ("graphics_engine_active", "sm_active", "dram_active", "tensor_active") if what in card.activity
+    ]
+    if not known:
+        used = mean(window.get("heptascope_gpu_utilization_ratio", card.pairs), now, span)
+        known = [used] if used is not None else []
+    power, limit = (mean(window.get(f"heptascope_gpu_{w}_watts", card.pairs), now, span) for w in ("power", "power_limit"))
+    if known:
+        out.add("heptascope_gpu_has_work", card.pairs, float(max(known) >= HAS_WORK_SHARE), Quality.EXACT)
+    elif power is not None and limit:
+        out.add("heptascope_gpu_has_work", card.pairs, float(power >= HAS_WORK_POWER * limit))
 
 
 def _neighbours(window: Window, now: float, span: float, out: Collector) -> None:
