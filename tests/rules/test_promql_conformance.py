@@ -72,6 +72,7 @@ WRITTEN = [
     "sum(t_tokens_total) / on () sum(t_requests_total)",
     *(f"{name}(t_odd)" for name in ("abs", "ceil", "exp", "floor", "ln", "log10", "log2", "sgn", "sqrt", "round", "sort", "absent")),
     "round(t_usage_ratio, 0.05)",
+    *(f"1 / {name}(t_odd)" for name in ("ceil", "floor", "round", "sqrt")),
     "clamp(t_odd, -1, 1)",
     "clamp(t_odd, 1, -1)",
     "clamp(t_odd, NaN, 1)",
