@@ -1,0 +1,1 @@
+"""Traces of single kernels: PyTorch profiler files, Nsight Systems exports, Nsight Compute tables."""
