@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -15,10 +15,11 @@ from heptascope.model import Labels, Reading, Reason, Sample, SourceStatus, labe
 from heptascope.pipeline import Pipeline
 from heptascope.signals.snapshot import Snapshot
 from heptascope.sources.base import SourceError
-from support.fakes import ManualClock, ScriptedSource
+from support.fakes import GatedClock, ManualClock, ScriptedSource
 
 RUNNING = "heptascope_engine_requests_running"
 ENGINE = labels(engine="vllm", rank="0")
+Make = Callable[..., Daemon]
 
 
 class EngineSource(ScriptedSource):
@@ -36,19 +37,6 @@ class EngineSource(ScriptedSource):
             self.done.release()
 
 
-class GatedClock(ManualClock):
-    """Waits end when the test opens the gate, one waiter at a time, or at the end; the clock does not move by itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Semaphore(0)
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        while seconds > 0 and not event.is_set() and not self.gate.acquire(timeout=0.01):
-            pass
-        return event.is_set()
-
-
 class ListTap:
     """Keeps what it is shown."""
 
@@ -60,6 +48,20 @@ class ListTap:
 
     def write_failure(self, status: SourceStatus, row: Mapping[str, Any]) -> None:
         self.seen.append((status.name, row))
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make daemons that end with the test."""
+    made: list[Daemon] = []
+
+    def build(clock: ManualClock, pipeline: Pipeline | None = None, **more: Any) -> Daemon:
+        made.append(Daemon(pipeline or Pipeline(), clock=clock, **more))
+        return made[-1]
+
+    yield build
+    for daemon in made:
+        daemon.stop(30.0)
 
 
 def started(daemon: Daemon, source: EngineSource) -> None:
@@ -84,10 +86,10 @@ def details(snapshot: Snapshot) -> set[str]:
     return {gap.detail for gap in snapshot.missing}
 
 
-def test_a_reading_is_in_the_next_snapshot_with_its_status() -> None:
+def test_a_reading_is_in_the_next_snapshot_with_its_status(make: Make) -> None:
     """What a source read stands in the snapshot that the next step publishes, with the source up."""
     clock = GatedClock()
-    daemon = Daemon(Pipeline(), clock=clock)
+    daemon = make(clock)
     assert (False, 0) == (daemon.ready(), daemon.snapshot().version)
     started(daemon, EngineSource(clock, []))
     step_until(daemon, lambda now: now.value(RUNNING, ENGINE) == 3.0)
@@ -96,10 +98,10 @@ def test_a_reading_is_in_the_next_snapshot_with_its_status() -> None:
     assert [RUNNING] == [name for name in daemon.window.names() if name == RUNNING]
 
 
-def test_an_engine_that_was_never_read_has_a_reason_for_each_of_its_signals() -> None:
+def test_an_engine_that_was_never_read_has_a_reason_for_each_of_its_signals(make: Make) -> None:
     """An engine that is down at the start is visible as such: no value, and the reason on every engine signal."""
     clock = GatedClock()
-    daemon = Daemon(Pipeline(), clock=clock)
+    daemon = make(clock)
     started(daemon, EngineSource(clock, [SourceError(Reason.SOURCE_DOWN, "connection refused")]))
     gaps = {gap.signal: gap for gap in step_until(daemon, lambda now: "connection refused" in details(now)).missing}
     assert (Reason.SOURCE_DOWN, "connection refused", labels(engine="vllm")) == gaps[RUNNING][1:]
@@ -107,10 +109,10 @@ def test_an_engine_that_was_never_read_has_a_reason_for_each_of_its_signals() ->
     assert "heptascope_gpu_power_watts" not in gaps
 
 
-def test_a_source_that_fails_later_loses_its_series_at_once() -> None:
+def test_a_source_that_fails_later_loses_its_series_at_once(make: Make) -> None:
     """After a failed read the value is gone, with the source's reason in its place."""
     clock = GatedClock()
-    daemon = Daemon(Pipeline(), clock=clock)
+    daemon = make(clock)
     source = EngineSource(clock, [0.0, SourceError(Reason.INVALID, "half a page")])
     started(daemon, source)
     step_until(daemon, lambda now: now.value(RUNNING, ENGINE) == 3.0)
@@ -120,10 +122,10 @@ def test_a_source_that_fails_later_loses_its_series_at_once() -> None:
     assert [(Reason.INVALID, "half a page", ENGINE)] == [gap[1:] for gap in after.missing if gap.signal == RUNNING]
 
 
-def test_a_source_that_is_found_replaces_the_one_that_looked_for_it() -> None:
+def test_a_source_that_is_found_replaces_the_one_that_looked_for_it(make: Make) -> None:
     """After the replacement only the new source has a status, and the reasons that the seeker gave are gone."""
     clock = GatedClock()
-    daemon = Daemon(Pipeline(), clock=clock)
+    daemon = make(clock)
     seeker = EngineSource(clock, [SourceError(Reason.NO_SOURCE, "none found")])
     seeker.name = "engine"
     started(daemon, seeker)
@@ -134,10 +136,10 @@ def test_a_source_that_is_found_replaces_the_one_that_looked_for_it() -> None:
     assert ["vllm"] == [status.name for status in after.sources]
 
 
-def test_only_the_first_gpu_source_speaks_for_all_gpu_signals() -> None:
+def test_only_the_first_gpu_source_speaks_for_all_gpu_signals(make: Make) -> None:
     """The slow GPU source failing from the start does not say that the fast one's signals are missing."""
     clock = GatedClock()
-    daemon = Daemon(Pipeline(), clock=clock)
+    daemon = make(clock)
     fast, slow = EngineSource(clock, [0.0]), EngineSource(clock, [SourceError(Reason.SOURCE_DOWN, "slow is down")])
     for source, name in ((fast, "nvml"), (slow, "nvml_slow")):
         source.name, source.kind = name, "gpu"
@@ -148,10 +150,10 @@ def test_only_the_first_gpu_source_speaks_for_all_gpu_signals() -> None:
     assert "slow is down" not in details(after) | details(daemon.snapshot())
 
 
-def test_a_tap_sees_rows_and_failures() -> None:
+def test_a_tap_sees_rows_and_failures(make: Make) -> None:
     """The row of a good read and that of a failed one are shown, in their order."""
     clock, tap = GatedClock(), ListTap()
-    daemon = Daemon(Pipeline(), clock=clock, taps=[tap])
+    daemon = make(clock, taps=[tap])
     source = EngineSource(clock, [0.0, SourceError(Reason.SOURCE_DOWN, "gone")])
     started(daemon, source)
     clock.gate.release()
@@ -177,10 +179,10 @@ class FaultyPipeline(Pipeline):
         return super().step(now, statuses)
 
 
-def test_a_step_that_fails_is_logged_once_and_the_next_one_follows(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_that_fails_is_logged_once_and_the_next_one_follows(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """A bug in derivation or rules does not end the daemon and does not fill the log."""
     clock, pipeline = GatedClock(), FaultyPipeline()
-    daemon = Daemon(pipeline, clock=clock)
+    daemon = make(clock, pipeline)
     with caplog.at_level(logging.INFO):
         daemon.start()
         clock.gate.release(3)
@@ -191,10 +193,10 @@ def test_a_step_that_fails_is_logged_once_and_the_next_one_follows(caplog: pytes
     assert daemon.ready()
 
 
-def test_alive_ends_when_the_pipeline_stops_stepping() -> None:
+def test_alive_ends_when_the_pipeline_stops_stepping(make: Make) -> None:
     """The liveness probe sees a pipeline that has not stepped for ten seconds, and one that has ended."""
     clock = GatedClock()
-    daemon = Daemon(Pipeline(), clock=clock)
+    daemon = make(clock)
     assert False is daemon.alive()
     daemon.start()
     assert True is daemon.alive()

@@ -165,7 +165,8 @@ class Daemon:
 
     def _speaks_for_its_kind(self, status: SourceStatus) -> bool:
         """Return whether what `status` has never given, nobody gives: each engine for itself, but only the first of the GPU sources."""
-        return status.kind == "engine" or next(other.name for other in self.statuses() if other.kind == status.kind) == status.name
+        first = next((other.name for other in self.statuses() if other.kind == status.kind), "")
+        return status.kind == "engine" or first == status.name
 
     def _took(self, reading: Reading) -> None:
         self._put(reading)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.sources.base import SourceError
 from heptascope.sources.runner import MAX_BACKOFF_SECONDS, Job, Runner, backoff_seconds, next_due
-from support.fakes import ManualClock, ScriptedSource
+from support.fakes import GatedClock, ManualClock, ScriptedSource
 
 
 class Collected:
@@ -103,6 +103,20 @@ def test_an_unexpected_exception_is_contained_as_invalid(caplog: pytest.LogCaptu
     assert [True] == [r.exc_info is not None for r in caplog.records if r.levelno == logging.DEBUG]
 
 
+def test_a_reading_that_nobody_can_take_is_a_failure_too(caplog: pytest.LogCaptureFixture) -> None:
+    """An error in what follows the source is contained as one in the source is: one line, and the next read follows."""
+    clock, got = ManualClock(), Collected()
+
+    def refuse(reading: Reading) -> None:
+        raise TypeError("no such row")
+
+    job = Job(ScriptedSource(clock, []), refuse, got.fail, clock)
+    with caplog.at_level(logging.INFO):
+        drive(job, clock, 3)
+    assert (False, Reason.INVALID, "TypeError: no such row", 3) == (job.status().up, *job.status()[5:])
+    assert ["source vllm is down: invalid: TypeError: no such row"] == [r.getMessage() for r in caplog.records]
+
+
 def test_one_line_when_it_goes_down_and_one_when_it_recovers(caplog: pytest.LogCaptureFixture) -> None:
     """Five failed reads and a recovery make two log lines."""
     job, _, clock, _ = make([0.0, *[SourceError(Reason.SOURCE_DOWN, "connection refused") for _ in range(5)], 0.0])
@@ -177,25 +191,31 @@ class BlockingSource:
         self.closed += 1
 
 
-class SteppingClock(ManualClock):
-    """A manual clock whose waits end when the test allows one more tick."""
+@pytest.fixture
+def make_runner() -> Iterator[Callable[..., Runner]]:
+    """Make runners whose threads end with the test."""
+    made: list[Runner] = []
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.ticks = threading.Semaphore(0)
+    def build(on_reading: Callable[[Reading], None] = lambda _: None, clock: ManualClock | None = None) -> Runner:
+        made.append(Runner(on_reading, lambda *_: None, clock or GatedClock()))
+        return made[-1]
 
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        if seconds > 0:
-            self.ticks.acquire(timeout=30)
-        return event.is_set()
+    yield build
+    for runner in made:
+        runner.stop(30.0)
 
 
-def test_a_hang_costs_its_own_source_only_and_piles_up_no_threads() -> None:
+def threads(*names: str) -> list[threading.Thread]:
+    """Return the running threads of these sources."""
+    return [thread for thread in threading.enumerate() if thread.name in [f"source-{name}" for name in names]]
+
+
+def test_a_hang_costs_its_own_source_only_and_piles_up_no_threads(make_runner: Callable[..., Runner]) -> None:
     """While one source hangs the other keeps reading; there is one thread for each; the hung one recovers when its call returns."""
-    clock, got = SteppingClock(), Collected()
+    clock = GatedClock()
     arrived: queue.Queue[str] = queue.Queue()
     hung, good = BlockingSource(), ScriptedSource(clock, [])
-    runner = Runner(lambda reading: arrived.put(reading.source), got.fail, clock)
+    runner = make_runner(lambda reading: arrived.put(reading.source), clock)
     runner.add([hung, good])
     assert hung.entered.wait(30)
     assert "vllm" == arrived.get(timeout=30)
@@ -203,27 +223,27 @@ def test_a_hang_costs_its_own_source_only_and_piles_up_no_threads() -> None:
     runner.watch()
     by_name = {status.name: status for status in runner.statuses()}
     assert (False, "no answer for 6 s") == (by_name["nvml"].up, by_name["nvml"].message)
-    clock.ticks.release()
+    clock.gate.release()
     assert "vllm" == arrived.get(timeout=30)
     assert (1, 2) == (hung.reads, len(good.reads))
-    assert 2 == sum(thread.name in ("source-nvml", "source-vllm") for thread in threading.enumerate())
+    assert 2 == len(threads("nvml", "vllm"))
     hung.release.set()
-    clock.ticks.release(100_000)
+    clock.gate.release(100_000)
     while arrived.get(timeout=30) != "nvml":
         pass
-    assert {True} == {status.up for status in runner.statuses()}
     assert [] == runner.stop(30.0)
+    assert {True} == {status.up for status in runner.statuses()}
 
 
-def test_stop_closes_each_source_once_and_leaves_a_hung_one_behind() -> None:
+def test_stop_closes_each_source_once_and_leaves_a_hung_one_behind(make_runner: Callable[..., Runner]) -> None:
     """A source that answers is closed from its own thread; a hung one is named, not waited for."""
-    clock = SteppingClock()
+    clock = GatedClock()
     hung, good = BlockingSource(), ScriptedSource(clock, [])
-    runner = Runner(lambda _: None, lambda *_: None, clock)
+    runner = make_runner(clock=clock)
     runner.add([good, hung])
     assert hung.entered.wait(30)
-    good_thread = next(thread for thread in threading.enumerate() if thread.name == "source-vllm")
-    clock.ticks.release(10)
+    (good_thread,) = threads("vllm")
+    clock.gate.release(10)
     assert ["nvml"] == [name for name in runner.stop(0.05) if name == "nvml"]
     good_thread.join(30)
     assert (1, 0) == (good.closed, hung.closed)
@@ -241,30 +261,29 @@ def test_an_error_while_closing_stays_inside() -> None:
     Job(Stubborn(clock, []), lambda _: None, lambda *_: None, clock).close()
 
 
-def test_two_sources_with_one_name_are_refused() -> None:
+def test_two_sources_with_one_name_are_refused(make_runner: Callable[..., Runner]) -> None:
     """Statuses and series go by the source's name, so it must be unique."""
-    clock = SteppingClock()
-    runner = Runner(lambda _: None, lambda *_: None, clock)
+    clock = GatedClock()
+    runner = make_runner(clock=clock)
     runner.add([ScriptedSource(clock, [])])
     with pytest.raises(ValueError, match="two sources are named vllm"):
         runner.add([ScriptedSource(clock, [])])
-    clock.ticks.release(10)
+    clock.gate.release(10)
     runner.stop(30.0)
 
 
-def test_a_removed_source_is_closed_and_gone_from_the_statuses() -> None:
+def test_a_removed_source_is_closed_and_gone_from_the_statuses(make_runner: Callable[..., Runner]) -> None:
     """A source may remove itself during a read: that reading still arrives, then its thread ends."""
-    clock = SteppingClock()
+    clock = GatedClock()
     arrived: queue.Queue[str] = queue.Queue()
-    runner = Runner(lambda reading: arrived.put(reading.source), lambda *_: None, clock)
+    runner = make_runner(lambda reading: arrived.put(reading.source), clock)
     source = ScriptedSource(clock, [], during=lambda: runner.remove("vllm"))
     runner.add([source])
     assert "vllm" == arrived.get(timeout=30)
-    clock.ticks.release(2)
+    clock.gate.release(2)
     assert () == runner.statuses()
-    for thread in threading.enumerate():
-        if thread.name == "source-vllm":
-            thread.join(30)
+    for thread in threads("vllm"):
+        thread.join(30)
     assert (1, 1) == (len(source.reads), source.closed)
 
 

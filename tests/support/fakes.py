@@ -25,6 +25,19 @@ class ManualClock:
         return event.is_set()
 
 
+class GatedClock(ManualClock):
+    """Waits end when the test opens the gate, one waiter at a time, or at the end; the clock does not move by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Semaphore(0)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        while seconds > 0 and not event.is_set() and not self.gate.acquire(timeout=0.01):
+            pass
+        return event.is_set()
+
+
 class ScriptedSource:
     """Answers each read with the next step of a script: an exception to raise, or seconds that the read takes."""
 

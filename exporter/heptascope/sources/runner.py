@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.sources.base import Source, SourceError
@@ -26,6 +26,17 @@ JITTER = 0.2  # share by which a delay may be shorter or longer, so that many po
 OnReading = Callable[[Reading], None]
 OnFailure = Callable[[SourceStatus, float, dict[str, Any]], None]
 """Takes the status, the Unix time of the read and the row that a recording keeps of it."""
+
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class Problem(NamedTuple):
+    """Why a read failed."""
+
+    reason: Reason
+    message: str
 
 
 class Clock(Protocol):
@@ -112,17 +123,18 @@ class Job:
         began, now = self._clock.monotonic(), self._clock.time()
         with self._lock:
             self._began = began
-        result = self._read(now)
+        result = self._contained(self.source.read, now)
         ended = self._clock.monotonic()
         self.watch()
         with self._lock:
             self._began = None
             hung, self._hung = self._hung, False
         if not hung:  # what a hung call brings back is old: it only ends the hang
-            if isinstance(result, Reading):
-                self._succeed(result, now, ended - began)
+            problem = self._contained(self._on_reading, result) if isinstance(result, Reading) else result
+            if problem is None:
+                self._succeed(now, ended - began)
             else:
-                self._fail(*result, ended - began)
+                self._fail(*problem, ended - began)
         return self._delay(ended)
 
     def close(self) -> None:
@@ -132,27 +144,27 @@ class Job:
         except Exception:  # closing is the last thing that happens: nobody can act on it
             log.debug("source %s: error while closing", self.source.name, exc_info=True)
 
-    def _read(self, now: float) -> Reading | tuple[Reason, str]:
+    def _contained(self, function: Callable[[_T], _R], argument: _T) -> _R | Problem:
+        """Return what `function` returns, or why it failed."""
         try:
-            return self.source.read(now)
+            return function(argument)
         except SourceError as exc:
-            return exc.reason, str(exc)
+            return Problem(exc.reason, str(exc))
         except Exception as exc:  # a bug in one source must not take the others down
             log.debug("source %s: unexpected error", self.source.name, exc_info=True)
-            return Reason.INVALID, _one_line(exc)
+            return Problem(Reason.INVALID, _one_line(exc))
 
     def _waited(self) -> float | None:
         """Return for how long the read in progress has hung, None if it has not."""
         waited = 0.0 if self._began is None else self._clock.monotonic() - self._began
         return waited if waited > self.source.timeout else None
 
-    def _succeed(self, reading: Reading, now: float, duration: float) -> None:
+    def _succeed(self, now: float, duration: float) -> None:
         with self._lock:
             down_since, failures, self._down_since, self._streak = self._down_since, self._streak, None, 0
             self._status = SourceStatus(self.source.name, self.source.kind, True, now, duration, failures=self._status.failures)
         if down_since is not None:
             log.info("source %s answers after %.0f s (%d failed reads)", self.source.name, self._clock.monotonic() - down_since, failures)
-        self._on_reading(reading)
 
     def _fail(self, reason: Reason, message: str, duration: float) -> None:
         with self._lock:
