@@ -132,7 +132,7 @@ def _graphs(flags: Flags, found: CommandLine) -> None:
         found.settings["max_cudagraph_capture_size"] = max(known)
     if "0" in (*flags.get("optimization-level", []), str(compilation.get("level")), str(compilation.get("mode"))):
         found.settings.pop("enforce_eager", None)
-    if str(compilation.get("cudagraph_mode")).upper() == "NONE" or compilation.get("use_cudagraph") is False:
+    if str(compilation.get("cudagraph_mode", "")).upper() == "NONE" or compilation.get("use_cudagraph") is False:
         found.settings["enforce_eager"] = 1.0
 
 

@@ -111,4 +111,5 @@ class EngineReader:
         """Return the reading of a recorded row. Raises SourceError for a failed fetch, as it was raised live."""
         if "error" in row:
             raise SourceError(Reason.SOURCE_DOWN, str(row["error"]))
-        return self.read_page(row["text"], row.get("content_type", ""), row["t"], row.get("version", ""))
+        t = row["t"] + row.get("dt", 0.0)  # as live: when the page was there
+        return self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""))

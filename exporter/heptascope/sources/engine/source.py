@@ -70,7 +70,8 @@ class EngineSource:
 
         Raises UserError for an unusable URL, kind or setting.
         """
-        self.name = name or f"engine-{port_of(url)}"
+        port = port_of(url)
+        self.name = name or f"engine-{port}"
         self.reader = EngineReader(name, kind, settings, config, url, naming)
         self._base, self._urls = _pages(url, self.reader.adapter)
         self.interval, self.timeout = interval, timeout * (len(self._urls) + 1) + 1.0
