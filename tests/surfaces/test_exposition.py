@@ -10,20 +10,22 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.registry import CollectorRegistry
-from support.prometheus import program
-from support.snapshots import T0, busy, complete, failing
 
 from heptascope.model import labels
 from heptascope.signals.snapshot import EMPTY, Snapshot
 from heptascope.surfaces.exposition import Exposition, Format, negotiate
 from heptascope.surfaces.own import own_values
 from heptascope.surfaces.prometheus import SnapshotCollector
+from support.prometheus import program
+from support.snapshots import T0, busy, complete, failing
 
 TEXT = negotiate("")
 OPENMETRICS = negotiate("application/openmetrics-text;version=1.0.0")
 # What Prometheus 2.42 and 3.x send.
-PROMETHEUS_2 = "application/openmetrics-text;version=1.0.0;q=0.75,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
-PROMETHEUS_3 = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,*/*;q=0.1"
+PROMETHEUS_2 = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5"
+PROMETHEUS_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,*/*;q=0.1"
+)
 SNAPSHOTS = [busy(), busy(gpus=3), failing(), complete(), replace(EMPTY, version=1, t=T0)]
 
 
@@ -49,7 +51,12 @@ def test_both_formats_say_the_same(snapshot: Snapshot) -> None:
     openmetrics = exposition.page(snapshot, snapshot.t, OPENMETRICS).plain.decode()
     moving = {"heptascope_process_cpu_seconds_total", "heptascope_process_resident_bytes", "heptascope_pass_duration_seconds"}
     pages = [
-        {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for family in families for sample in family.samples if sample.name not in moving}
+        {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in families
+            for sample in family.samples
+            if sample.name not in moving
+        }
         for families in (parse_text(text), parse_openmetrics(openmetrics))
     ]
     assert pages[0] == pages[1]
@@ -141,7 +148,9 @@ def test_names_restrict_the_page() -> None:
     """`name[]` asks for some series, heptascope's own ones included; unknown names give an empty page."""
     exposition, snapshot = Exposition(), busy()
     page = exposition.page(snapshot, snapshot.t, TEXT, ["heptascope_source_up", "heptascope_gpu_power_watts"]).plain.decode()
-    assert {"heptascope_source_up", "heptascope_gpu_power_watts"} == {line.split("{")[0] for line in page.splitlines() if not line.startswith("#")}
+    assert {"heptascope_source_up", "heptascope_gpu_power_watts"} == {
+        line.split("{")[0] for line in page.splitlines() if not line.startswith("#")
+    }
     assert b"" == exposition.page(snapshot, snapshot.t, TEXT, ["nothing"]).plain
     assert b"# EOF\n" == exposition.page(snapshot, snapshot.t, OPENMETRICS, ["nothing"]).plain
 

@@ -72,7 +72,7 @@ class BusySeries(Series):
             self._values.append(float(t))
 
     @property
-    def v(self) -> array[float]:  # type: ignore[override]  # the copy's look at the values is the moment to write
+    def v(self) -> array[float]:
         """Let the writer do its next step, then return the values."""
         if self._steps:
             self._steps.pop(0)(self)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.snapshots import ENGINE, GAPS, GPU, T0, busy, failing
 
 from heptascope import __version__
 from heptascope.model import Missing, Quality, Reason, SourceStatus, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.snapshot import EMPTY
 from heptascope.surfaces.own import own_values
+from support.snapshots import ENGINE, GAPS, GPU, T0, busy, failing
 
 
 def test_every_own_series_is_in_the_signal_table() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from prometheus_client.exposition import generate_latest
-from support.snapshots import ENGINE, T0, busy, complete
 
 from heptascope.model import Histogram, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.snapshot import EMPTY
 from heptascope.surfaces.prometheus import SnapshotCollector, restricted
+from support.snapshots import ENGINE, T0, busy, complete
 
 
 def test_describe_names_every_signal_without_samples() -> None:
@@ -61,14 +61,20 @@ def test_histogram_series() -> None:
 
 def test_text_that_is_no_unicode() -> None:
     """A process name with undecodable bytes does not cost the page."""
-    values = {"heptascope_host_process_info": ((labels(process="a", command="x\udcff\n\"q\""), 1.0),)}
+    values = {"heptascope_host_process_info": ((labels(process="a", command='x\udcff\n"q"'), 1.0),)}
     page = generate_latest(SnapshotCollector(replace(EMPTY, values=values))).decode()
     assert 'heptascope_host_process_info{command="x?\\n\\"q\\"",process="a"} 1.0\n' in page
 
 
 def test_restricted_by_name() -> None:
     """Only the series asked for are shown, whatever their kind; a histogram's name stands for all its series."""
-    names = ["heptascope_gpu_power_watts", "heptascope_engine_steps_total", "heptascope_engine_queue_time_seconds", "heptascope_gpu_info", "up"]
+    names = [
+        "heptascope_gpu_power_watts",
+        "heptascope_engine_steps_total",
+        "heptascope_engine_queue_time_seconds",
+        "heptascope_gpu_info",
+        "up",
+    ]
     shown = {sample.name for family in restricted(busy(T0 + 60), names).collect() for sample in family.samples}
     histogram = {f"heptascope_engine_queue_time_seconds{suffix}" for suffix in ("_bucket", "_count", "_sum")}
     assert {"heptascope_gpu_power_watts", "heptascope_engine_steps_total", "heptascope_gpu_info"} | histogram == shown

@@ -44,7 +44,13 @@ def test_text(value: float, unit: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("per_second", "unit", "expected"),
-    [(0.32, "seconds", "32 %"), (598.2, "joules", "598 W"), (8.28e7, "bytes", "82.8 MB/s"), (7957.0, "tokens", "7,957 tokens/s"), (15.5, "", "15.5/s")],
+    [
+        (0.32, "seconds", "32 %"),
+        (598.2, "joules", "598 W"),
+        (8.28e7, "bytes", "82.8 MB/s"),
+        (7957.0, "tokens", "7,957 tokens/s"),
+        (15.5, "", "15.5/s"),
+    ],
 )
 def test_rate_text(per_second: float, unit: str, expected: str) -> None:
     """A counter of seconds runs at a share of time, one of joules at watts."""

@@ -20,7 +20,9 @@ Layers = Annotated[list[Layer], Query(description="Only signals of these layers;
 SignalName = Annotated[str, Query(description="A signal, or a series of a histogram.")]
 Seconds = Annotated[float, Query(gt=0, le=3600, description="How far back; the history itself holds ten minutes by default.")]
 
-_UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": models.Error, "description": "There is no such signal."}}
+_WRONG: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": models.Error, "description": "A wrong parameter (400) or an unknown signal (404)."}
+}
 _NONE_YET: dict[int | str, dict[str, Any]] = {404: {"model": models.Error, "description": "There is no verdict yet."}}
 _NOT_NOW: dict[int | str, dict[str, Any]] = {503: {"model": models.Readiness, "description": "No snapshot yet."}}
 _DEAD: dict[int | str, dict[str, Any]] = {503: {"model": models.Liveness, "description": "The pipeline's loop has ended or hangs."}}
@@ -55,7 +57,7 @@ def api_routes(site: Site) -> APIRouter:
     """Return the routes below `/api/v1`."""
     router = APIRouter(prefix="/api/v1", tags=["signals"])
 
-    @router.get("/signals", response_model=models.Signals, responses=_UNKNOWN, summary="Current values")
+    @router.get("/signals", response_model=models.Signals, responses=_WRONG, summary="Current values")
     async def signals(request: Request, name: Names = [], layer: Layers = []) -> Response:  # noqa: B006  # FastAPI copies defaults
         """Return every signal that has values now, with texts for people. Signals without values stand in `/api/v1/unavailable`."""
         names = tuple(dict.fromkeys(_signal(one).name for one in name))
@@ -74,7 +76,7 @@ def api_routes(site: Site) -> APIRouter:
         """Return every signal that has no value on some engine or GPU, with the reason."""
         return site.json(request, "unavailable", views.unavailable)
 
-    @router.get("/history", response_model=models.History, responses=_UNKNOWN, summary="The recent past of one signal")
+    @router.get("/history", response_model=models.History, responses=_WRONG, summary="The recent past of one signal")
     async def history(request: Request, signal: SignalName, seconds: Seconds = 60.0) -> Response:
         """Return the points of every series of a signal, from the history in memory."""
         found, window, now = _signal(signal), site.state.window, site.state.now()

@@ -51,7 +51,9 @@ class Edge:
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what may not pass, and pass on the rest."""
+        """Answer what may not pass, and pass on the rest; WebSockets get no answer."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
         if scope["type"] != "http":
             return
         reply = _Reply(send, scope["method"])
