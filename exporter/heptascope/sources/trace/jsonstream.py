@@ -21,6 +21,7 @@ CHUNK = 512 << 10
 _LARGEST_EVENT = 64 << 20  # more bytes than this without a cut are damage, not an event
 _LARGEST_TAIL = 256 << 10  # what may stand behind the array
 _TRIES = 16  # places tried before more is read
+_BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark, and white space
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE = re.compile(rb"(?<=[:\[,])\s*-?(?:nan|NaN|inf|Infinity)(?=\s*[,}\]])")
@@ -64,9 +65,9 @@ class EventStream:
         yield from self._finish(decode)
 
     def _open(self) -> bytes:
-        buffer = self._source.read(CHUNK)
-        if buffer.lstrip()[:1] == b"[":
-            return buffer.lstrip()[1:]
+        buffer = self._source.read(CHUNK).lstrip(_BLANK)
+        if buffer[:1] == b"[":
+            return buffer[1:]
         while True:
             for found in _ARRAY.finditer(buffer):
                 head = _parse(msgspec.json.decode, buffer[: found.end()] + b"]}").value
