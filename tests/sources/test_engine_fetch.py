@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import trustme
 
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
@@ -172,6 +175,27 @@ def test_half_and_broken_answers(server: EngineServer, fetcher: Fetcher, answer:
     """What is not a whole HTTP answer is a failure, never half a page."""
     server.answers["/metrics"] = answer  # type: ignore[assignment]  # an Answer or an act
     assert words in str(failure(fetcher, server.url + "/metrics"))
+
+
+def test_tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A server whose certificate is trusted is read; one whose is not is refused with the reason."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with EngineServer(tls=context) as server:
+        server.page("a 1\n")
+        assert "certificate verify failed" in str(failure(Fetcher(timeout=30.0), server.url + "/metrics"))
+        authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert "a 1\n" == Fetcher(timeout=30.0).get(server.url + "/metrics").text
+
+
+def test_no_time_is_left_for_the_next_byte(server: EngineServer) -> None:
+    """A deadline that passes between two waits is a deadline that has passed."""
+    server.page("a 1\n")
+    moments = iter([0.0, 1.0, 2.0, 99.0])
+    fetcher = Fetcher(timeout=30.0, clock=lambda: next(moments, 99.0))
+    assert "no complete answer within 30 s" in str(failure(fetcher, server.url + "/metrics"))
 
 
 def test_a_scheme_that_is_not_http(fetcher: Fetcher) -> None:

@@ -88,6 +88,17 @@ def test_a_known_series_with_a_broken_value_is_refused() -> None:
     assert 1 == len(reader.read('e_running{a="1"} 1_0\n').refused)
 
 
+def test_memory_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page whose labels never repeat costs parsing, not memory without end."""
+    monkeypatch.setattr("heptascope.sources.engine.page.MAX_KNOWN_SERIES", 3)
+    reader = PageReader(WANTED)
+    for n in range(10):
+        page = reader.read(f'e_running{{a="{n}"}} {n}\nother_{n} 1\n')
+        assert {("", str(n)): float(n)} == values(page, "e_running")
+    assert len(reader._known) <= 3
+    assert len(reader._unwanted) <= 3
+
+
 def test_values_spaces_timestamps_and_escapes() -> None:
     """All that the text format allows is read, again and again."""
     text = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,8 +13,11 @@ import pytest
 from heptascope.errors import UserError
 from heptascope.model import Reading, Reason, labels
 from heptascope.sources.base import Source, SourceError
+from heptascope.sources.engine import adapter as adapter_room
+from heptascope.sources.engine.adapter import Collector, Context
 from heptascope.sources.engine.fetch import Fetched, Fetcher
 from heptascope.sources.engine.names import PREFIX
+from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.reader import EngineReader
 from heptascope.sources.engine.source import VERSION_RETRY_SECONDS, EngineSource, engine_name, port_of
 from support.engine_pages import VLLM_032, capture, missing, reason, value
@@ -240,6 +244,55 @@ def test_a_url_with_a_path_is_the_page(server: EngineServer) -> None:
     one = EngineSource("e", server.url + "/engine/metrics")
     assert "0.32.0" == version_shown(one.read(1.0))
     assert ["/engine/metrics", "/version"] == server.asked
+
+
+class JsonEngine:
+    """An engine of another kind: JSON at a place of its own, and no version page."""
+
+    kind: str = "json"
+    paths: tuple[str, ...] = ("/stats",)
+    ports: tuple[int, ...] = (1,)
+    version_path: str = ""
+
+    def fingerprint(self, document: Document) -> bool:
+        """Whether this is its JSON."""
+        return document.json and "running" in document.text
+
+    def bare(self, document: Document) -> bool:
+        """Return that it has no such page."""
+        return False
+
+    def open(self) -> JsonEngine:
+        """Return itself: it keeps no state."""
+        return self
+
+    def parse(self, document: Document, context: Context, out: Collector) -> None:
+        """Read one number."""
+        out.sample("requests_running", out.pairs("0"), json.loads(document.text)["running"])
+
+
+def test_an_adapter_may_read_json_at_another_path(server: EngineServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the engine is unknown each place is tried; then only its own. The interface asks for no table and no metrics text."""
+    monkeypatch.setitem(adapter_room._registry, "json", JsonEngine())
+    server.answers = {"/stats": Answer(b'{"running":5}', "application/json")}
+    one = source(server)
+    assert [5.0, 5.0] == [value(one.read(t), "requests_running") for t in (1.0, 2.0)]
+    assert "json" == one.reader.kind
+    assert ["/stats", "/stats"] == server.asked[-2:]
+    assert Reason.ENGINE is reason(one.read(3.0), "requests_waiting")
+    server.answers = {}
+    assert "HTTP 404" in str(failure(source(server)))
+
+
+def test_another_engine_takes_the_place(server: EngineServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told by its page, an engine of another kind on the same port is recognised after one failure."""
+    monkeypatch.setitem(adapter_room._registry, "json", JsonEngine())
+    one = EngineSource(None, server.url + "/metrics")
+    assert "vllm" == (one.read(1.0) and one.reader.kind)
+    server.page("# TYPE node_load1 gauge\nnode_load1 1\n")
+    assert Reason.NOT_SUPPORTED is failure(one).reason
+    server.page('{"running":5}')
+    assert (5.0, "json") == (value(one.read(2.0), "requests_running"), one.reader.kind)
 
 
 def test_settings_reach_the_reading(server: EngineServer) -> None:

@@ -247,6 +247,13 @@ def test_speculation(release: str, options: list[str], enabled: float | None, wh
         assert (80.0, 60.0) == (value(page, "spec_draft_tokens_total"), value(page, "spec_accepted_tokens_total"))
 
 
+def test_prefix_caching_that_the_page_does_not_tell() -> None:
+    """Where the configuration says None, the setting decides, or the reason says where to give it."""
+    text = vllm_page("0.8.0", config={"enable_prefix_caching": "None"})
+    assert Reason.ENGINE is reason(read(text, "0.8.0"), "prefix_caching_enabled")
+    assert 1.0 == value(read(text, "0.8.0", settings={"enable_prefix_caching": 1}), "prefix_caching_enabled")
+
+
 def test_speculation_per_position_and_on_v0() -> None:
     """V1 counts drafts and positions; V0 does neither, and its counters lag."""
     page = read(vllm_page("0.20.2", "speculation"), "0.20.2")

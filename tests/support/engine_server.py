@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,17 +26,25 @@ Act = Callable[[BinaryIO, threading.Event], None]
 """Writes raw bytes to the connection; the event is set when the server stops."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Stay silent: readers hang up in the middle, as they are tested to do."""
+
+
 class EngineServer:
     """Serves from the moment it is made until `stop`. `asked` lists the paths of all requests, `clients` their peers."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, Answer | Act] = {}
         self.asked: list[str] = []
         self.clients: set[tuple[str, int]] = set()
         self._stopping = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server = _Server(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
         self._server.block_on_close = False
+        self._scheme = "https" if tls else "http"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
 
@@ -51,7 +60,7 @@ class EngineServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def page(self, text: str, path: str = "/metrics", **more: object) -> None:
         self.answers[path] = Answer(text.encode(), **more)  # type: ignore[arg-type]  # the fields of Answer
@@ -67,6 +76,7 @@ class EngineServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:  # the name that http.server calls
                 server.asked.append(self.path)
