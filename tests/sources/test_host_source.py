@@ -17,6 +17,7 @@ from heptascope.sources.host.cgroup import CGROUP_SIGNALS
 from heptascope.sources.host.discovery import LOOKUP_SECONDS
 from heptascope.sources.host.process import PROCESS_SIGNALS, SCAN_SECONDS, visible_arguments
 from heptascope.sources.host.source import HostSource
+from heptascope.sources.host.threads import OpenFiles
 from support.procfs import FakeRoot
 
 PROCESS = "heptascope_host_process_"
@@ -147,6 +148,16 @@ def test_a_process_that_reuses_a_pid_is_another_process(fake: FakeRoot) -> None:
     assert "22" not in infos(host.read(101.0))
 
 
+def test_a_process_that_gets_its_title_late_changes_its_role(fake: FakeRoot) -> None:
+    """A core that was seen before it was titled is the engine core from the next look on."""
+    fake.vllm()
+    fake.process(22, "python3", ppid=20)
+    host = source(fake)
+    assert "other" == infos(host.read(0.0))["22"][1]
+    fake.process(22, "VLLM::EngineCor", ppid=20)
+    assert ("vllm", "engine_core", "engine_core") == infos(host.read(SCAN_SECONDS))["22"]
+
+
 def test_two_engines_are_kept_apart(fake: FakeRoot) -> None:
     """Each engine gets the processes behind its own port."""
     fake.vllm(8000, first=20)
@@ -231,6 +242,28 @@ def test_several_api_servers_leave_the_launcher_as_other(fake: FakeRoot) -> None
     found = infos(source(fake).read(1.0))
     assert "other" == found["20"][1]
     assert {"api_server", "api_server-1"} == {found["30"][2], found["31"][2]}
+
+
+def test_the_command_line_of_a_launcher_is_kept(fake: FakeRoot) -> None:
+    """The launcher's arguments hold the start settings, whatever its role; a stranger's are none of ours."""
+    fake.vllm()
+    fake.process(30, "VLLM::APIServer", ppid=20, command="VLLM::APIServer_0")
+    row = source(fake).read(1.0).raw
+    assert row is not None
+    assert ["serve", "m", "--port", "8000"] == next(p["cmdline"] for p in row["procs"] if p["pid"] == 20)[-4:]
+
+
+def test_more_threads_than_files_may_stay_open_are_still_all_read(fake: FakeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the limit of open files, the rest are opened for each read: the sums are the same."""
+    monkeypatch.setattr(OpenFiles.__init__, "__defaults__", (1,))
+    fake.vllm()
+    host = source(fake)
+    open_before = len(os.listdir("/proc/self/fd"))
+    host.read(1.0)
+    fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (10, 1_000_000_002), 522: (20, 2_000_000_003)})
+    wait = values(host.read(2.0), PROCESS + "run_queue_seconds_total")["engine_core"]
+    assert 3.0 == pytest.approx(wait, abs=1e-6)
+    assert open_before + 1 == len(os.listdir("/proc/self/fd"))
 
 
 def test_kernels_without_schedstat_give_the_reason(fake: FakeRoot) -> None:

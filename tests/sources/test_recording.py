@@ -123,6 +123,17 @@ def test_engines_are_named_by_their_files(tmp_path: Path) -> None:
     assert {"chat": 1, "vllm-8001": 1} == sources(found)
 
 
+def test_start_settings_come_from_recorded_command_lines(tmp_path: Path) -> None:
+    """A command line in a host row tells the pages after it their start settings, as it does live."""
+    command = ["/usr/bin/python3", "/usr/bin/vllm", "serve", "m", "--max-num-seqs", "8"]
+    server = {"pid": 1, "comm": "python3", "user_s": 1.0, "sys_s": 0.0, "threads": 9, "rss": 1, "engine": "vllm", "role": "api_server"}
+    write_lines(tmp_path / "gpu.jsonl.gz", [HEADER, HOST | {"t": 100.5, "procs": [server | {"cmdline": command}]}])
+    write_lines(tmp_path / "engine.jsonl.gz", [{"t": t, "dt": 0.1, "status": 200, "text": PAGE} for t in (100.0, 101.0)])
+    _, found = replay(tmp_path)
+    limits = [[s.value for s in one.samples if s.name == "heptascope_engine_sequence_limit"] for one in found if one.source == "vllm"]
+    assert [[], [8.0]] == limits
+
+
 def test_two_files_of_one_engine_are_not_mixed(tmp_path: Path) -> None:
     """The second file of an engine is left out, and the damage says which."""
     row = {"t": 100.0, "dt": 0.1, "status": 200, "text": PAGE, "engine": "chat"}

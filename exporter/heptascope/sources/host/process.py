@@ -38,14 +38,20 @@ _HIDDEN = "***"
 class Process:
     """One process that is read at every turn."""
 
-    def __init__(self, files: ProcFs, stat: Stat, member: Member, open_files: OpenFiles) -> None:
-        """Read what does not change."""
-        self.stat, self.member = stat, member
-        words = command_line(files, stat.pid)
-        self.command = visible_arguments(words if member.role != OTHER else words[:1])
-        self.cpus = allowed_cpus(files, stat.pid)
-        self._threads = ThreadReader(files, stat.pid, open_files)
+    def __init__(self, files: ProcFs, pid: int, open_files: OpenFiles) -> None:
+        """Open nothing yet; `settle` must follow."""
+        self._files, self._pid = files, pid
+        self._threads = ThreadReader(files, pid, open_files)
         self._busiest_ns = 0
+
+    def settle(self, member: Member) -> None:
+        """Read what rarely changes: processes get their titles and their CPUs after they start."""
+        self._member = member
+        self._cpus = allowed_cpus(self._files, self._pid)
+        words = command_line(self._files, self._pid)
+        if not member.engine and member.role == OTHER:
+            words = words[:1]  # a stranger's arguments are none of ours
+        self._command = visible_arguments(words)
 
     def row(self, stat: Stat) -> dict[str, Any]:
         """Return the process as a recording keeps it; times in s (user, sys) and ns."""
@@ -59,12 +65,12 @@ class Process:
             "rss": stat.rss,
             "ppid": stat.ppid,
             "start": stat.start,
-            "engine": self.member.engine,
-            "role": self.member.role,
-            "cmdline": self.command,
+            "engine": self._member.engine,
+            "role": self._member.role,
+            "cmdline": self._command,
         }
-        if self.cpus is not None:
-            row["affinity_n"] = self.cpus
+        if self._cpus is not None:
+            row["affinity_n"] = self._cpus
         return row if times is None else row | self._schedstat(times)
 
     def close(self) -> None:
@@ -133,8 +139,8 @@ class ProcessCollector:
             if stat is None:
                 continue
             key = (stat.pid, stat.start)
-            process = self._processes.pop(key, None) or Process(self._files, stat, member, self._open_files)
-            process.member, process.cpus = member, allowed_cpus(self._files, stat.pid)
+            process = self._processes.pop(key, None) or Process(self._files, stat.pid, self._open_files)
+            process.settle(member)
             kept[key] = process
         self.close()
         self._processes = kept

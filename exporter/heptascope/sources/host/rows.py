@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample, labels
@@ -118,16 +118,16 @@ class HostRows:
         for key in self._names.keys() - keys.keys():
             del self._names[key]
             self._waits.pop(key, None)
-        told: Callable[[Mapping[str, Any]], str]
-        if all("role" in process for process in processes):
-            told = _told_role
-        else:
-            guessed = roles_by_company(processes)
-            told = lambda process: guessed[process["pid"]]  # noqa: E731  # two ways to the same answer, one line each
-        for key in sorted(keys.keys() - self._names.keys(), key=lambda key: (rank_of(_title(keys[key])), key)):
-            role = told(keys[key])
+        guessed = {} if all("role" in process for process in processes) else roles_by_company(processes)
+        for key in sorted(keys, key=lambda key: (rank_of(_title(keys[key])), key)):
+            known = self._names.get(key)
+            if known is not None and guessed:
+                continue  # a guess stands; what is told may change, since processes get their titles after they start
+            role = guessed.get(key[0]) or str(keys[key]["role"])
             engine = keys[key].get("engine", self._engine if role != OTHER else "")
-            self._names[key] = _Identity(engine, role, self._free_slot(engine, role))
+            if known is None or (known.engine, known.role) != (engine, role):
+                self._names.pop(key, None)
+                self._names[key] = _Identity(engine, role, self._free_slot(engine, role))
 
     def _free_slot(self, engine: str, role: str) -> int:
         taken = {name.slot for name in self._names.values() if (name.engine, name.role) == (engine, role)}
@@ -176,7 +176,3 @@ def _key(process: Mapping[str, Any]) -> tuple[int, int]:
 def _title(process: Mapping[str, Any]) -> str:
     command = process.get("cmdline") or [process["comm"]]
     return str(command[0])
-
-
-def _told_role(process: Mapping[str, Any]) -> str:
-    return str(process["role"])
