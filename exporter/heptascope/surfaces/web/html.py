@@ -23,6 +23,7 @@ _HIDDEN = (
 """Signals that the page shows in another form: those of the sources and of the verdict, and counters that integrate a ratio."""
 _FACTS = (("heptascope_engine_info", "kind", "{version} {model}"), ("heptascope_gpu_info", "model", "driver {driver}"))
 """What the page names first: the info signal, the label in bold, and the rest."""
+_MANY = 3  # values of a gauge; more of them stand below the name, several in a row
 _OWN_TITLE, _OWN_WORDS = "heptascope itself", "What it costs, what it watches, and how it came by some of the signals."
 
 
@@ -118,6 +119,7 @@ def _alone(rows: Iterable[Object]) -> set[str]:
 def _signal(row: Object, alone: set[str]) -> str:
     name = row["name"]
     look = "wide" if row["kind"] == "info" else "ratio" if row["unit"] == "ratio" else row["kind"]
+    look += " many" if row["kind"] == "gauge" and len(row["values"]) > _MANY else ""
     values = "".join(_value(row, value, alone) for value in row["values"])
     link = f'<a href="api/v1/signals?name={text(name)}" title="{text(name)}">{_short(name)}</a>'
     return f'<div class="s {look}"><dt>{link}</dt><dd>{values}</dd><dd class="help">{text(row["help"])}</dd></div>'
@@ -134,7 +136,8 @@ def _value(row: Object, value: Object, alone: set[str]) -> str:
     meter = f'<meter min=0 max=1 value="{exact}" aria-hidden=true></meter>' if row["unit"] == "ratio" and exact is not None else ""
     rate = f"<i>{text(value.get('rate_text') or '')}</i>" if row["kind"] == "counter" else ""
     cell = f'<b data-k="{text(key(row["name"], labels))}" title="{text(raw(row["name"], labels, exact))}">{text(value["text"])}</b>'
-    return f"<div>{_where(row, labels, alone)}{meter}{cell}{rate}</div>"
+    parts = (_where(row, labels, alone), meter, cell, rate)
+    return f"<div>{' '.join(part for part in parts if part)}</div>"
 
 
 def _where(row: Object, labels: Mapping[str, str], alone: set[str]) -> str:
