@@ -10,6 +10,7 @@ from heptascope.model import FindingState, Labels, Missing, Reason
 from heptascope.rules import promql
 from heptascope.rules.rule import ENTITY_LABELS, Rule
 from heptascope.signals.mapping import known_engines, known_gpus, map_gpus
+from heptascope.signals.schema import signal_of
 from heptascope.signals.store import Store
 from heptascope.signals.window import Window
 
@@ -19,6 +20,7 @@ NOT_APPLICABLE = (Reason.NOT_CONFIGURED, Reason.IDLE)
 BASELINE = "needs a baseline of earlier days; this rule is evaluated by Prometheus only"
 
 
+Reasons = Mapping[str, Sequence[Missing]]
 _Row = tuple[dict[str, str], float]
 
 
@@ -110,11 +112,16 @@ class RuleJudge:
         }
         self._findings: dict[tuple[str, str, Labels], Finding] = {}
         self.instances: list[Instance] = []
+        self._shape = -1
+        self._absent: dict[tuple[str, Labels], tuple[str, ...]] = {}
 
     def step(self, store: Store, now: float) -> list[Finding]:
         """Judge every rule for every instance known at `now`."""
-        window, reasons = store.window, store.missing()
-        self.instances = instances(window, self._engine_gpus)
+        window, reasons = store.window, by_signal(store.missing())
+        before, self.instances = self.instances, instances(window, self._engine_gpus)
+        if self._shape != window.shape or before != self.instances:
+            self._shape = window.shape
+            self._absent.clear()
         presence = _Presence(window)
         cache: dict[object, object] = {}
         resting = _resting(store)
@@ -158,12 +165,16 @@ class RuleJudge:
             return [], (Missing(rule.name, Reason.AMBIGUOUS, str(error)),)
 
     def _lacking(
-        self, rule: Rule, expression: promql.Expression | None, instance: Instance, presence: _Presence, reasons: Sequence[Missing]
+        self, rule: Rule, expression: promql.Expression | None, instance: Instance, presence: _Presence, reasons: Reasons
     ) -> tuple[Missing, ...]:
         if expression is None:
             return (Missing(rule.name, Reason.NO_SOURCE, BASELINE, instance.pairs),)
-        absent = expression.missing(lambda selector: presence.has(selector.metric, instance))
-        found = tuple(explain(metric, instance, reasons) for metric in dict.fromkeys(selector.metric for selector in absent))
+        key = (rule.name, instance.pairs)
+        absent = self._absent.get(key)
+        if absent is None:
+            selectors = expression.missing(lambda selector: presence.has(selector.metric, instance))
+            absent = self._absent[key] = tuple(dict.fromkeys(selector.metric for selector in selectors))
+        found = tuple(explain(metric, instance, reasons) for metric in absent)
         return () if any(m.reason in NOT_APPLICABLE for m in found) else found
 
     def _advance(self, finding: Finding, value: float | None, now: float) -> None:
@@ -197,14 +208,20 @@ def _resting(store: Store) -> set[Labels]:
     }
 
 
-def explain(metric: str, instance: Instance, reasons: Sequence[Missing]) -> Missing:
+def by_signal(missing: Iterable[Missing]) -> Reasons:
+    """Index reasons by the signal that they are about."""
+    out: dict[str, list[Missing]] = {}
+    for m in missing:
+        out.setdefault(m.signal, []).append(m)
+    return out
+
+
+def explain(metric: str, instance: Instance, reasons: Reasons) -> Missing:
     """Return why a metric has no value for the instance."""
-    base = metric
-    for suffix in ("_bucket", "_sum", "_count"):
-        base = base.removesuffix(suffix)
+    row = signal_of(metric)
     allowed = {*instance.pairs, *(pair for row in instance.related for pair in row)}
-    for found in reasons:
-        if found.signal in (metric, base) and set(found.labels) <= allowed:
+    for found in (*reasons.get(metric, ()), *(reasons.get(row.name, ()) if row is not None and row.name != metric else ())):
+        if set(found.labels) <= allowed:
             return found
     return Missing(metric, Reason.NO_SOURCE, "no source supplies it", instance.pairs)
 

@@ -20,7 +20,7 @@ PEER_TRAFFIC_BYTES_PER_SECOND = 50e6
 two-GPU decode of an 8B model 10 GiB/s)."""
 
 TELLING_GAP = 0.3
-"""Spinning kernels can only hide gaps, so a gap this large is a lower bound worth stating (own choice: 0.19 at most in two-GPU recordings)."""
+"""Spinning kernels can only hide gaps, so a gap this large is a lower bound worth stating (0.19 at most in two-GPU recordings)."""
 
 FLAT_POINTS = 4
 """Fewest polls that can show a number standing still."""

@@ -74,8 +74,8 @@ def _estimates(
         out.add("heptascope_gpu_tensor_throughput_flops_per_second", pairs, flops, Quality.APPROXIMATE)
 
 
-HAS_WORK_SHARE = 0.1
-"""Share of time with kernels from which a GPU counts as working (own choice; an idle H200 shows 0.00, one busy SM 0.99)."""
+HAS_WORK_SHARE = 0.05
+"""Share of time with kernels from which a GPU counts as working (own choice; an idle H200 shows 0.00, launch-bound decode 0.10)."""
 
 HAS_WORK_POWER = 0.4
 """Share of the power limit from which a GPU counts as working where no activity is known (an idle H200 draws 0.19 of its limit, one that

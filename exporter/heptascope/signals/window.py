@@ -45,13 +45,17 @@ class Series:
 
 
 class Window:
-    """All series, by name. Written by one thread; bounded by `retention` seconds and `max_series`."""
+    """All series, by name. Written by one thread; bounded by `retention` seconds and `max_series`.
+
+    `shape` grows whenever a series begins, ends or is forgotten, so that readers can keep what depends on that alone.
+    """
 
     def __init__(self, retention: float = RETENTION_SECONDS, max_series: int = 20_000) -> None:
         """Keep `retention` seconds of at most `max_series` series."""
         self.retention = retention
         self.max_series = max_series
         self.refused = 0
+        self.shape = 0
         self._by_name: dict[str, dict[Labels, Series]] = {}
         self._count = 0
 
@@ -68,6 +72,8 @@ class Window:
         times = series.t
         if times and t <= times[-1]:
             return
+        if (value == value) is not series.live:
+            self.shape += 1
         times.append(t)
         series.v.append(value)
         if times[0] < t - self.retention:
@@ -98,6 +104,7 @@ class Window:
             for pairs in [p for p, s in family.items() if not s.t or s.t[-1] < horizon]:
                 del family[pairs]
                 self._count -= 1
+                self.shape += 1
 
     def nbytes(self) -> int:
         """Return the memory of the stored points, in bytes."""
