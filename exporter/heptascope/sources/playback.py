@@ -18,8 +18,8 @@ from heptascope.sources.replay import Failure, RowReaders
 HIGHEST_SPEED = 20.0
 LOWEST_SPEED = 0.1
 SHORTEST_INTERVAL_SECONDS = 0.2
-PRIME_SECONDS = 1.5
-"""Each round begins so much before its window, so that every source, read once a second, has something to give at its start."""
+PRIME_SECONDS = 6.0
+"""Each round begins so much before its window, so that every source, the slowest being read each 5 s, has something to give at its start."""
 _KINDS = {"nvml": "gpu", "nvml_slow": "gpu", "host": "host"}
 _NO_TIME = 1e-9  # window of a value that is shown again: it must not be counted twice (0 would mean "an instant reading")
 
@@ -34,25 +34,24 @@ class Continued:
         self._shown: dict[Key, tuple[float, ...]] = {}
         self._offsets: dict[Key, tuple[float, ...]] = {}
 
-    def begin_round(self) -> None:
-        """Take the next value of each counter for its start value: it counts on from what was shown last."""
-        self._offsets = {}
+    def apply(self, reading: Reading, counted: bool) -> Reading:
+        """Return the reading with its counters moved up by what earlier rounds counted.
 
-    def apply(self, reading: Reading) -> Reading:
-        """Return the reading with its counters moved up by what earlier rounds counted."""
+        One that is not `counted` lies before the round: its counters stand at what was shown last, and count on from there.
+        """
         samples = [
-            s._replace(value=self._next((s.name, s.labels, s.part), (s.value,))[0]) if s.name.endswith("_total") else s
+            s._replace(value=self._next((s.name, s.labels, s.part), (s.value,), counted)[0]) if s.name.endswith("_total") else s
             for s in reading.samples
         ]
-        return replace(reading, samples=samples, histograms=[self._histogram(h) for h in reading.histograms])
+        return replace(reading, samples=samples, histograms=[self._histogram(h, counted) for h in reading.histograms])
 
-    def _histogram(self, h: Histogram) -> Histogram:
-        *counts, total = self._next((h.name, h.labels, h.part), (*h.counts, h.sum))
+    def _histogram(self, h: Histogram, counted: bool) -> Histogram:
+        *counts, total = self._next((h.name, h.labels, h.part), (*h.counts, h.sum), counted)
         return h._replace(counts=tuple(counts), sum=total)
 
-    def _next(self, key: Key, values: tuple[float, ...]) -> tuple[float, ...]:
+    def _next(self, key: Key, values: tuple[float, ...], counted: bool) -> tuple[float, ...]:
         offsets = self._offsets.get(key)
-        if offsets is None or len(offsets) != len(values):
+        if offsets is None or not counted or len(offsets) != len(values):
             before = self._shown.get(key, values)
             before = before if len(before) == len(values) else values
             offsets = self._offsets[key] = tuple(b - v for b, v in zip(before, values, strict=True))
@@ -137,7 +136,6 @@ class Player:
 
     def _begin_round(self, number: int) -> None:
         self._round = number
-        self._continued.begin_round()
         self._readers = RowReaders(self._recording)
         self._events = (event for event in self._recording.events() if event.t >= self._start - PRIME_SECONDS)
         self._next: Event | None = next(self._events, None)
@@ -148,7 +146,7 @@ class Player:
             found, counted = self._readers.play(self._next), self._next.t > self._start
             self._next = next(self._events, None)
             if isinstance(found, Reading):
-                found = self._continued.apply(found)
+                found = self._continued.apply(found, counted)
             if found is not None:
                 self._slots.setdefault(found.source, _Slot()).put(found, counted)
 
