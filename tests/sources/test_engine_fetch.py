@@ -198,6 +198,16 @@ def test_no_time_is_left_for_the_next_byte(server: EngineServer) -> None:
     assert "no complete answer within 30 s" in str(failure(fetcher, server.url + "/metrics"))
 
 
+def test_a_wait_is_no_longer_than_what_is_left(server: EngineServer) -> None:
+    """A server that falls silent shortly before the deadline does not win a whole timeout."""
+    server.answers["/metrics"] = hang
+    moments = iter([0.0])
+    fetcher = Fetcher(timeout=30.0, clock=lambda: next(moments, 29.9))
+    began = time.monotonic()
+    failure(fetcher, server.url + "/metrics")
+    assert time.monotonic() - began < 5.0
+
+
 def test_a_scheme_that_is_not_http(fetcher: Fetcher) -> None:
     """Only HTTP is spoken."""
     assert Reason.SOURCE_DOWN is failure(fetcher, "ftp://127.0.0.1/metrics").reason
