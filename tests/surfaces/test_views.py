@@ -49,6 +49,13 @@ def test_an_info_signal_shows_its_facts() -> None:
     assert "kind vllm · model llama-8b · version 0.25.1" == row(busy(), "heptascope_engine_info")["values"][0]["text"]
 
 
+def test_an_info_signal_that_only_joins_shows_what_it_joins() -> None:
+    """Without other facts the identities themselves are the facts."""
+    pairs = labels(engine="vllm", rank="0", gpu="3", uuid="GPU-1")
+    joined = replace(EMPTY, values={"heptascope_engine_gpu_info": ((pairs, 1.0),)})
+    assert "engine vllm · gpu 3 · rank 0 · uuid GPU-1" == row(joined, "heptascope_engine_gpu_info")["values"][0]["text"]
+
+
 def test_a_histogram() -> None:
     """Buckets, quantiles and a text of median, 99th percentile and count."""
     one = Histogram("heptascope_engine_queue_time_seconds", ENGINE, (0.01, 0.1, float("inf")), (50.0, 100.0, 100.0), 2.5)

@@ -31,13 +31,17 @@ SYMPTOM = {"rule": "TimeToFirstTokenHigh", "layer": "application", "topic": "slo
         ({"state": "healthy", "limiter": LIMITER}, ("healthy", "DRAM bandwidth bounds the engine.", ["Next: Quantise."])),
         (
             {"state": "degraded", "limiter": LIMITER, "faults": [FAULT], "symptoms": [SYMPTOM]},
-            ("degraded", "Requests are preempted.", ["DRAM bandwidth bounds the engine.", "Next: More blocks."]),
+            ("degraded", "Requests are preempted.", ["Next: More blocks.", "Limiter: DRAM bandwidth bounds the engine."]),
         ),
         ({"state": "degraded", "symptoms": [SYMPTOM]}, ("degraded", "First tokens come late.", [])),
+        (
+            {"state": "degraded", "faults": [FAULT, SYMPTOM]},
+            ("degraded", "Requests are preempted.", ["Next: More blocks.", "Also: First tokens come late."]),
+        ),
         ({"state": "idle", "limiter": None, "faults": []}, ("idle", "No requests are running.", [])),
         (
             {"state": "cannot-tell", "cannot_tell": [{}, {}]},
-            ("cannot-tell", "2 rules could not be judged, because signals are missing.", []),
+            ("cannot-tell", "Too little can be read to judge.", ["2 rules could not be judged, because signals are missing."]),
         ),
         ({"state": "healthy", "limiter": {"rule": "R", "layer": "memory", "topic": "t"}}, ("healthy", "R (memory/t)", [])),
     ],

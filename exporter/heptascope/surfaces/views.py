@@ -143,7 +143,9 @@ def _distribution(row: Signal, histogram: Histogram) -> Object:
 
 
 def _facts(found: Mapping[str, str]) -> str:
-    return " · ".join(f"{key.replace('_', ' ')} {value}" for key, value in found.items() if key not in IDENTITY)
+    """Return the labels that do not identify an engine or GPU; all of them if there are no others."""
+    told = [key for key in found if key not in IDENTITY] or list(found)
+    return " · ".join(f"{key.replace('_', ' ')} {found[key]}" for key in told)
 
 
 def _finite(value: float) -> float | None:

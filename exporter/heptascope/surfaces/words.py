@@ -42,17 +42,20 @@ _STATE_WORDS: dict[str, str] = {
 
 
 def headline(verdict: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Return a verdict's state, its one sentence, and lines that add to it: further faults, next steps, what could not be judged."""
+    """Return a verdict's state, its one sentence, and lines that add to it.
+
+    The first fault speaks for the verdict, else the first symptom, else the limiter; its next step follows, then the other
+    faults, the limiter, and how much could not be judged.
+    """
     state = str(verdict.get("state", VerdictState.CANNOT_TELL))
-    faults, symptoms = verdict.get("faults") or [], verdict.get("symptoms") or []
     limiter, unknown = verdict.get("limiter"), verdict.get("cannot_tell") or []
-    claims = [*faults, *([] if faults else symptoms), *([limiter] if limiter else [])]
-    lines = [_sentence(claim) for claim in claims]
-    lines += [f"Next: {step}" for claim in claims[:1] for step in claim.get("actions", ())[:1]]
-    if unknown:
-        lines.append(f"{len(unknown)} rules could not be judged, because signals are missing.")
-    first = lines.pop(0) if lines else _STATE_WORDS.get(state, "")
-    return state, first, lines
+    claims = [*(verdict.get("faults") or verdict.get("symptoms") or [])]
+    lead = claims[0] if claims else limiter
+    lines = [f"Next: {step}" for step in (lead or {}).get("actions", ())[:1]]
+    lines += [f"Also: {_sentence(claim)}" for claim in claims[1:]]
+    lines += [f"Limiter: {_sentence(limiter)}"] if limiter and claims else []
+    lines += [f"{len(unknown)} rules could not be judged, because signals are missing."] if unknown else []
+    return state, _sentence(lead) if lead else _STATE_WORDS.get(state, ""), lines
 
 
 def _sentence(claim: Mapping[str, Any]) -> str:
