@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _BOUNDS = ("0.3", "0.5", "+Inf")
 Release = tuple[int, ...]
 
