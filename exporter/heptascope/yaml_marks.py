@@ -41,7 +41,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.item(child, (*at, index)) for index, child in enumerate(node.value)]
         try:
-            return self.loader.construct_object(node)  # type: ignore[no-untyped-call]  # the stubs leave it untyped
+            return self.loader.construct_object(node)
         except (yaml.YAMLError, ValueError) as exc:
             raise self.error(node, f"cannot read this value: {str(exc).splitlines()[0]}") from exc
 

@@ -1,7 +1,7 @@
 """Fetches one page over HTTP, bounded in time and in size; redirects are not followed, proxies not used.
 
-httpcore, the transport below httpx, is used directly: it takes a network backend, which is the only place where one deadline can
-bound a whole exchange, headers included.
+The client is httpx on a transport of our own: httpcore, which lies below it, takes a network backend, the only place where one
+deadline can bound a whole exchange, headers included.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import httpcore
+import httpx
 
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
@@ -23,7 +24,7 @@ MAX_PAGE_BYTES = 16 * 2**20
 KEEP_ALIVE_SECONDS = 3.0
 """Idle connections are dropped before servers drop them: uvicorn and cpp-httplib both do so after 5 s by default."""
 
-_HEADERS: dict[bytes | str, bytes | str] = {"Accept": "text/plain, application/json;q=0.5", "Accept-Encoding": "identity"}
+_HEADERS = {"Accept": "text/plain, application/json;q=0.5", "Accept-Encoding": "identity"}
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _HTTP_OK = 200
 _HINTS = {
@@ -100,6 +101,37 @@ class _Backend(httpcore.NetworkBackend):
         return _Stream(stream, self._deadline)
 
 
+class _Body(httpx.SyncByteStream):
+    """The body of an answer on its way from httpcore to httpx."""
+
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._response.iter_stream()
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _Transport(httpx.BaseTransport):
+    """One kept-alive connection that keeps the deadline."""
+
+    def __init__(self, deadline: _Deadline) -> None:
+        backend = _Backend(deadline)
+        self._pool = httpcore.ConnectionPool(max_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS, network_backend=backend)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        where = request.url
+        url = httpcore.URL(scheme=where.raw_scheme, host=where.raw_host, port=where.port, target=where.raw_path)
+        asked = httpcore.Request(request.method, url, headers=request.headers.raw, extensions=request.extensions)
+        response = self._pool.handle_request(asked)
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response), extensions=response.extensions)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
 class Fetcher:
     """Gets pages from one server over a connection that is kept alive. Used by one thread."""
 
@@ -112,34 +144,30 @@ class Fetcher:
         """`timeout` bounds the whole exchange, in seconds; `max_bytes` the body, before and after decompression."""
         self._timeout, self._max_bytes = timeout, max_bytes
         self._deadline = _Deadline(clock)
-        connect = min(CONNECT_TIMEOUT_SECONDS, timeout)
-        self._extensions = {"timeout": {"connect": connect, "read": timeout, "write": timeout, "pool": timeout}}
-        self._pool = httpcore.ConnectionPool(
-            max_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS, network_backend=_Backend(self._deadline)
-        )
+        limits = httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT_SECONDS, timeout))
+        self._client = httpx.Client(transport=_Transport(self._deadline), timeout=limits, headers=_HEADERS, trust_env=False)
 
     def get(self, url: str) -> Fetched:
         """Return the page at `url`. Raises SourceError with one line that names the URL and what to do."""
         self._deadline.start(self._timeout)
         try:
-            with self._pool.stream("GET", url, headers=_HEADERS, extensions=self._extensions) as response:
-                headers = {k.decode("ascii", "replace").lower(): v.decode("latin-1") for k, v in response.headers}
-                if response.status != _HTTP_OK:
-                    raise _status_error(url, response.status, headers)
-                body = self._body(url, response.iter_stream(), headers)
+            with self._client.stream("GET", url) as response:
+                if response.status_code != _HTTP_OK:
+                    raise _status_error(url, response.status_code, response.headers)
+                body = self._body(url, response.iter_raw(), response.headers)
         except httpcore.TimeoutException as error:
             text = f"{url}: no complete answer within {self._timeout:g} s; the server is overloaded or hangs"
             raise SourceError(Reason.SOURCE_DOWN, text) from error
-        except (httpcore.ConnectError, httpcore.UnsupportedProtocol) as error:
+        except (httpcore.ConnectError, httpcore.UnsupportedProtocol, httpx.InvalidURL) as error:
             text = f"{url}: {_why(error)}; check that the engine runs and listens there"
             raise SourceError(Reason.SOURCE_DOWN, text) from error
         except (httpcore.ProtocolError, httpcore.NetworkError) as error:
             raise SourceError(Reason.SOURCE_DOWN, f"{url}: incomplete page: {_why(error)}; it is read again") from error
-        return Fetched(response.status, headers.get("content-type", ""), body.decode("utf-8", "replace"))
+        return Fetched(response.status_code, response.headers.get("content-type", ""), body.decode("utf-8", "replace"))
 
     def close(self) -> None:
         """Close the connection."""
-        self._pool.close()
+        self._client.close()
 
     def _body(self, url: str, chunks: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
         unpack = _unpacker(url, headers.get("content-encoding", "identity"))
