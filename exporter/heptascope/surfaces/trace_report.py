@@ -28,6 +28,7 @@ class Report:
     run: Run | None = None
     tables: list[KernelTable] = field(default_factory=list)
     comparison: Comparison | None = None
+    lead: list[str] = field(default_factory=list)  # notes on how the files were made
 
     @property
     def headline(self) -> str:
@@ -47,7 +48,13 @@ class Report:
         run = self.run
         several = run is not None and len(run.ranks) > 1
         ranks = [f"rank {rank.rank}: {note}" if several else note for rank in (run.ranks if run else []) for note in rank.notes]
-        return [*ranks, *(run.notes if run else []), *(note for table in self.tables for note in table.notes), *self._comparison_notes()]
+        return [
+            *self.lead,
+            *ranks,
+            *(run.notes if run else []),
+            *(note for table in self.tables for note in table.notes),
+            *self._comparison_notes(),
+        ]
 
     def _comparison_notes(self) -> list[str]:
         return self.comparison.notes if self.comparison is not None else []
