@@ -39,9 +39,9 @@ def command(out: Path, seconds: float, **options: Any) -> int:
         statuses = live.daemon.statuses()
         live.stop()
     written = live.recording
-    if written is None or not written.rows:
-        why = "; ".join(f"{status.name}: {status.message}" for status in statuses if not status.up) or "no source was read in time"
-        raise UserError(f"nothing was recorded: {why}", where=str(out))
+    if written is None or not any(status.last_success for status in statuses):
+        why = "; ".join(f"{status.name}: {status.message}" for status in statuses) or "there is no source"
+        raise UserError(f"nothing was read: {why}", where=str(out))
     click.echo(f"{written.rows} rows, {format_size(written.bytes)}; next: heptascope replay {out}")
     if not written.writing or written.dropped:
         raise UserError(f"{written.dropped} rows are missing: {written.message or 'the disk is too slow'}", where=str(out))
