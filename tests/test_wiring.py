@@ -1,0 +1,94 @@
+"""What the settings become: thresholds, GPU choices, stand-ins for what is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from heptascope import seek, wiring
+from heptascope.config import GpuSettings, PollSettings, RulesSettings, Settings
+from heptascope.engines import Engines
+from heptascope.errors import UserError
+from heptascope.model import Reading, Reason, Sample, labels
+from heptascope.rules.load import load
+from heptascope.seek import EngineSeeker, GpuSeeker
+from heptascope.sources.base import Source, SourceError
+from heptascope.sources.engine.discover import Found
+from heptascope.sources.gpu.nvml import NvmlSource
+from heptascope.wiring import GPU_CHOICES, build_pipeline, overridden_rules
+
+
+def test_a_threshold_can_be_changed() -> None:
+    """The configured value stands in the rule's expression; other rules keep theirs."""
+    rule = next(rule for rule in load() if rule.thresholds)
+    name = next(iter(rule.thresholds))
+    changed = overridden_rules(load(), RulesSettings(overrides={rule.name: {name: 0.123}}))
+    assert [(rule.name, {name: 0.123})] == [(r.name, r.overridden) for r in changed if r.overridden]
+    assert 0.123 == next(r for r in changed if r.name == rule.name).threshold(name)
+
+
+def test_an_unknown_rule_or_threshold_is_an_error_with_a_suggestion() -> None:
+    """A typing mistake in `rules.overrides` is found at the start, not silently without effect."""
+    rule = next(rule for rule in load() if rule.thresholds)
+    name = next(iter(rule.thresholds))
+    with pytest.raises(UserError, match=f"no such rule; did you mean {rule.name}\\?"):
+        overridden_rules(load(), RulesSettings(overrides={f"{rule.name}s": {name: 1.0}}))
+    with pytest.raises(UserError, match=f"the rule has no such threshold; did you mean {name}\\?"):
+        overridden_rules(load(), RulesSettings(overrides={rule.name: {f"{name}x": 1.0}}))
+
+
+def test_the_pipeline_has_the_configured_memory_and_objectives() -> None:
+    """The window's length comes from the settings, and an engine's series show the objectives for its latencies."""
+    settings = Settings.model_validate({"window": {"retention": "2m"}, "slo": {"e2e_latency": "7s"}})
+    pipeline = build_pipeline(settings, {})
+    engine = labels(engine="vllm", rank="0")
+    pipeline.ingest(Reading("vllm", 10.0, [Sample("heptascope_engine_requests_running", engine, 1.0)]))
+    objectives = dict(pipeline.step(10.5).values["heptascope_engine_slo_seconds"])
+    assert 120.0 == pipeline.window.retention
+    assert {"e2e_latency": 7.0, "inter_token_latency": 0.1, "time_to_first_token": 2.0} == {
+        dict(k)["latency"]: v for k, v in objectives.items()
+    }
+
+
+def test_every_gpu_source_of_the_configuration_has_its_choices() -> None:
+    """The table knows each value that `gpu.source` may have."""
+    allowed = Settings.model_json_schema()["$defs"]["GpuSettings"]["properties"]["source"]["enum"]
+    assert set(allowed) == set(GPU_CHOICES)
+
+
+def refuse(settings: GpuSettings) -> Sequence[Source]:
+    """Be a way to read GPUs that is not there."""
+    raise SourceError(Reason.NOT_SUPPORTED, "no driver")
+
+
+def test_the_gpu_seeker_says_why_there_is_none_and_steps_aside_when_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each choice is tried in turn; the first that works replaces the seeker."""
+    found: list[tuple[str, list[str]]] = []
+    seeker = GpuSeeker(GpuSettings(), lambda name, sources: found.append((name, [source.name for source in sources])))
+    monkeypatch.setitem(wiring.GPU_CHOICES, "auto", (refuse, refuse))  # type: ignore[arg-type]  # read-only for the program
+    with pytest.raises(SourceError, match=r"^no driver; no driver$") as caught:
+        seeker.read(1.0)
+    assert Reason.NO_SOURCE == caught.value.reason
+    monkeypatch.setitem(wiring.GPU_CHOICES, "auto", (refuse, GPU_CHOICES["nvml"][0]))  # type: ignore[arg-type]  # as above
+    assert Reading("gpu", 2.0) == seeker.read(2.0)
+    assert [("gpu", ["nvml", "nvml_slow"])] == found
+
+
+def test_nvml_sources_have_the_configured_intervals() -> None:
+    """The fast source reads at `gpu.interval`, the slow one at `gpu.slow_interval`."""
+    fast, slow = GPU_CHOICES["nvml"][0](GpuSettings(interval=0.1, slow_interval=9.0))
+    assert isinstance(fast, NvmlSource)
+    assert (0.1, 9.0) == (fast.interval, slow.interval)
+
+
+def test_the_engine_seeker_names_the_ports_it_tried_and_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing found: the ports and the remedy. Something found: its source replaces the seeker."""
+    found: list[list[str]] = []
+    seeker = EngineSeeker(Engines(PollSettings()), lambda _, sources: found.append([source.name for source in sources]))
+    monkeypatch.setattr(seek, "discover", list)
+    with pytest.raises(SourceError, match=r"no engine answers on this machine's ports 8000, .*; name one with --engine URL"):
+        seeker.read(1.0)
+    monkeypatch.setattr(seek, "discover", lambda: [Found("http://127.0.0.1:8000", "vllm")])
+    assert Reading("engine", 2.0) == seeker.read(2.0)
+    assert [["engine-8000"]] == found
