@@ -34,7 +34,10 @@ test-engines: $(VENV)/.dev ## Tests beside real engines on this machine's CPU (d
 	$(BIN)/python -m pytest -m engines -v
 
 bench: $(VENV)/.dev ## What it costs: processor time, memory, page latency.
-	$(BIN)/python -m tests.benchmarks
+	@for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python "$$bench" || exit 1; done
+
+reference: $(VENV)/.dev ## Write the pages that are made from code.
+	$(BIN)/python -m heptascope.surfaces.reference > docs/metrics.md
 
 format: $(VENV)/.dev ## Format the code.
 	$(BIN)/ruff check --fix --quiet $(SOURCES)
