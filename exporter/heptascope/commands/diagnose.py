@@ -12,9 +12,10 @@ import click
 from heptascope import logs
 from heptascope.commands._options import SOURCES, config_options, configuration, duration
 from heptascope.given import read_given, readings
+from heptascope.model import SourceStatus
 from heptascope.offline import judge_readings
 from heptascope.service import Live, stop_signals
-from heptascope.surfaces.report import verdict_lines
+from heptascope.surfaces.report import down_lines, verdict_lines
 
 EXIT = {"healthy": 0, "idle": 0, "degraded": 1, "cannot-tell": 3}
 
@@ -34,24 +35,26 @@ def command(seconds: float, signals: Path | None, form: str, **options: Any) -> 
     """
     settings = configuration(**options).settings
     logs.set_up(settings.log)
+    down: list[SourceStatus] = []
     if signals is not None:
         verdict: Mapping[str, Any] = judge_readings(readings(read_given(signals)), settings)
     else:
-        verdict = _watch(Live(settings), seconds)
+        verdict, down = _watch(Live(settings), seconds)
     if form == "json":
         click.echo(json.dumps(verdict, indent=2))
     else:
-        for line in verdict_lines(verdict):
+        for line in (*verdict_lines(verdict), *down_lines(down)):
             click.echo(line)
     return EXIT[verdict["state"]]
 
 
-def _watch(live: Live, seconds: float) -> Mapping[str, Any]:
+def _watch(live: Live, seconds: float) -> tuple[Mapping[str, Any], list[SourceStatus]]:
     with stop_signals() as stopped:
         live.start()
         stopped.wait(seconds)
         verdict = live.daemon.verdict()
+        down = [status for status in live.daemon.statuses() if not status.up]
         live.stop()
     if verdict is None:
         raise click.ClickException("stopped before anything was read")
-    return verdict
+    return verdict, down

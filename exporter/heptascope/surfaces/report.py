@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from heptascope.model import SourceStatus
 from heptascope.signals.schema import SCHEMA, signal_of
 from heptascope.signals.schema_row import Kind
 from heptascope.surfaces import units
@@ -72,6 +73,8 @@ def _first_line(verdict: Json) -> str:
         return f"{state}: nothing to fix; throughput is bound by {limiter['layer']}/{limiter['topic']} [{sure}]"
     if verdict["state"] == "idle":
         return f"{state}: no requests"
+    if limiter is not None:
+        return f"{state} everything; what can be read points at {limiter['layer']}/{limiter['topic']} [{_SURE[limiter['confidence']]}]"
     return f"{state}: too little can be read to judge"
 
 
@@ -101,6 +104,14 @@ def _unknown_lines(unknown: Sequence[Json]) -> Iterator[str]:
         yield f"  - {name}: {words} ({', '.join(sorted(rules)[:3])}{', ...' if len(rules) > 3 else ''})"
     if len(ranked) > MOST_UNKNOWN:
         yield f"  - and {len(ranked) - MOST_UNKNOWN} more signals (--format json lists all)"
+
+
+def down_lines(down: Sequence[SourceStatus]) -> Iterator[str]:
+    """Yield what could not be read, for the end of a live report."""
+    if down:
+        yield ""
+        yield "Could not be read:"
+        yield from (f"  - {status.name}: {status.message}" for status in down)
 
 
 def claim_text(claim: Json | None) -> str:
