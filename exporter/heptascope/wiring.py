@@ -27,7 +27,7 @@ GpuChoice = Callable[[GpuSettings], Sequence[Source]]
 
 def build_pipeline(settings: Settings, engine_gpus: Mapping[str, Sequence[str]]) -> Pipeline:
     """Return the pipeline for `settings`; `engine_gpus` (engine name to its GPUs) may grow while it runs. Raises UserError."""
-    slo = settings.slo.model_dump()
+    slo = settings.slo.model_dump(exclude_none=True)
     peaks = {model: CardPeaks(**peak.model_dump()) for model, peak in settings.peaks.items()}
     derive = DeriveSettings(window=settings.rules.window, engine_gpus=engine_gpus, peaks=peaks, slo_seconds=slo)
     judge = Diagnoser(overridden_rules(load_catalogue(), settings.rules), JudgeSettings(window=settings.rules.window), engine_gpus)

@@ -51,9 +51,11 @@ GUARDS: Final[Mapping[str, str]] = {
 }
 """What a rule's expression is joined with, so that it is silent without work."""
 
-JOINS: Final = ("entity", "engine", "gpu")
-"""Placeholders for join labels: those of the rule's entity, of an engine whatever its rank, of a GPU. Rendered rules put the labels of
-the pod (`$pod`, nothing in-process) in front, so that no pod's series meet another's."""
+JOINS: Final = ("entity", "rank", "engine", "gpu")
+"""Placeholders for join labels: those of the rule's entity, of an engine rank, of an engine whatever its rank, of a GPU.
+
+Rendered rules put the labels of the pod (`$pod`, nothing in-process) in front, so that no pod's series meet another's.
+"""
 
 _PLACEHOLDER = re.compile(r"\$([a-z_][a-z0-9_]*)")
 
@@ -112,7 +114,7 @@ class Rule:
         """Fill the placeholders of `expr`. Raises KeyError with the name of an unknown one."""
         names = {"window": window, "pod": pod}
         for join in JOINS:
-            own = ENTITY_LABELS[self.entity] if join == "entity" else (join,)
+            own = {"entity": ENTITY_LABELS[self.entity], "rank": ENTITY_LABELS["engine"]}.get(join, (join,))
             names[join] = ", ".join((*(label for label in pod.split(", ") if label), *own))
 
         def value(match: re.Match[str]) -> str:

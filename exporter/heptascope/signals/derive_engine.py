@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,7 +26,11 @@ TELLING_GAP = 0.3
 FLAT_POINTS = 4
 """Fewest polls that can show a number standing still."""
 
+LATENCIES = ("time_to_first_token", "inter_token_latency", "e2e_latency")
+"""The latencies that can have an objective."""
+
 _PREFIX = "heptascope_engine_"
+_WHICH_GPU = "it cannot be told which GPU serves this rank; set engines[].gpus"
 
 
 class Collector(Protocol):
@@ -37,6 +42,10 @@ class Collector(Protocol):
 
     def lack(self, name: str, pairs: Labels, reason: Reason, detail: str = ...) -> None:
         """Say why a value is missing."""
+        ...
+
+    def reason(self, name: str, pairs: Labels) -> tuple[Reason, str] | None:
+        """Return why `name` is missing, if that has been said in this pass."""
         ...
 
 
@@ -52,6 +61,11 @@ class Context:
     ambiguous: bool
     reasons: Sequence[Missing]
     slo_seconds: Mapping[str, float]
+    supplied: AbstractSet[tuple[str, Labels]] = frozenset()
+
+    def given(self, name: str) -> float | None:
+        """Return the mean of a derivable gauge that a source supplies, which goes before what would be derived."""
+        return self.mean(name) if (_PREFIX + name, self.pairs) in self.supplied else None
 
     def growth(self, name: str) -> Growth | None:
         """Return the growth of one of the engine's counters over the window."""
@@ -105,31 +119,35 @@ def derive_engine(c: Context, out: Collector) -> None:
     """Derive every engine signal that the window allows."""
     busy = share_positive(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)
     share = busy[0] / busy[1] if busy else None
-    _has_work(c, out)
+    work = _has_work(c, out)
     _gpu_means(c, out)
     gap = _steps(c, share, out)
-    _pressure(c, gap, share, out)
+    _pressure(c, gap, work if share is None else share > 0, out)
     _cache(c, out)
     _speculation(c, out)
     _limits(c, out)
-    for latency, seconds in c.slo_seconds.items():
-        out.add(_PREFIX + "slo_seconds", tuple(sorted((*c.pairs, ("latency", latency)))), seconds, Quality.EXACT)
+    for latency in LATENCIES:
+        pairs = tuple(sorted((*c.pairs, ("latency", latency))))
+        if latency in c.slo_seconds:
+            out.add(_PREFIX + "slo_seconds", pairs, c.slo_seconds[latency], Quality.EXACT)
+        else:
+            out.lack(_PREFIX + "slo_seconds", pairs, Reason.NOT_CONFIGURED, f"no objective is set; set slo.{latency}")
 
 
-def _has_work(c: Context, out: Collector) -> None:
+def _has_work(c: Context, out: Collector) -> bool | None:
+    """Derive whether there was work; return it, None if nothing tells."""
+    given = c.given("has_work")
+    if given is not None:
+        return given > 0
     levels = [points(c.window.get(_PREFIX + name, c.pairs), c.now, c.span)[1] for name in ("requests_running", "requests_waiting")]
     grown = [c.growth(name) for name in ("generation_tokens_total", "prompt_tokens_total")]
     finished = [growth(s, c.now, c.span) for s in c.window.series(_PREFIX + "requests_finished_total") if set(c.pairs) <= set(s.pairs)]
     if not any(levels) and not any(grown) and not any(finished):
         out.lack(_PREFIX + "has_work", c.pairs, *c.reason(_PREFIX + "requests_running"))
-        return
+        return None
     work = any(v > 0 for level in levels for v in level) or any(g is not None and g.amount > 0 for g in (*grown, *finished))
     out.add(_PREFIX + "has_work", c.pairs, float(work), Quality.EXACT)
-
-
-def _average(cards: Sequence[Card], what: str) -> float | None:
-    values = [card.activity[what] for card in cards if what in card.activity]
-    return sum(values) / len(values) if values and len(values) == len(cards) else None
+    return work
 
 
 _MEANS = {
@@ -140,10 +158,17 @@ _MEANS = {
 }
 
 
+def _average(c: Context, name: str) -> float | None:
+    """Return the mean of one activity over the engine's GPUs; None unless it is known of each."""
+    given = c.given(name)
+    values = [card.activity[_MEANS[name]] for card in c.cards if _MEANS[name] in card.activity]
+    return given if given is not None else sum(values) / len(values) if values and len(values) == len(c.cards) else None
+
+
 def _gpu_means(c: Context, out: Collector) -> None:
     out.add(_PREFIX + "gpus", c.pairs, float(len(c.cards)) if c.cards else None)
     for name, what in _MEANS.items():
-        value = _average(c.cards, what)
+        value = _average(c, name)
         out.add(_PREFIX + name, c.pairs, value)
         if value is None:
             _lack_gpu(c, name, f"heptascope_gpu_{what}_ratio", out)
@@ -151,7 +176,7 @@ def _gpu_means(c: Context, out: Collector) -> None:
 
 def _lack_gpu(c: Context, name: str, input_signal: str, out: Collector) -> None:
     if c.ambiguous:
-        out.lack(_PREFIX + name, c.pairs, Reason.AMBIGUOUS, "it cannot be told which GPU serves this rank; set engines[].gpus")
+        out.lack(_PREFIX + name, c.pairs, Reason.AMBIGUOUS, _WHICH_GPU)
     else:
         out.lack(_PREFIX + name, c.pairs, *c.reason(input_signal))
 
@@ -166,6 +191,9 @@ def _peer_traffic(c: Context) -> bool:
 def _steps(c: Context, share: float | None, out: Collector) -> float | None:
     """Derive step time and host gap; return the gap."""
     names = ("step_seconds", "step_host_gap_ratio", "step_host_seconds")
+    given = c.given("step_host_gap_ratio")
+    if given is not None:
+        return given
     if share is None or share < BUSY_SHARE_MINIMUM:
         reason = c.reason(_PREFIX + "requests_running") if share is None else (Reason.IDLE, "no requests are running")
         for name in names:
@@ -176,7 +204,7 @@ def _steps(c: Context, share: float | None, out: Collector) -> float | None:
     out.add(_PREFIX + "step_seconds", c.pairs, step, Quality.APPROXIMATE)
     if step is None:
         out.lack(_PREFIX + "step_seconds", c.pairs, *c.reason(_PREFIX + "steps_total"))
-    active = _average(c.cards, "graphics_engine_active")
+    active = _average(c, "gpu_active_ratio")
     if active is None:
         for name in names[1:]:
             _lack_gpu(c, name, "heptascope_gpu_graphics_engine_active_ratio", out)
@@ -196,38 +224,51 @@ def _steps(c: Context, share: float | None, out: Collector) -> float | None:
     return gap
 
 
-def _pressure(c: Context, gap: float | None, share: float | None, out: Collector) -> None:
+_INPUTS = {
+    "dram": "heptascope_gpu_dram_active_ratio",
+    "tensor": "heptascope_gpu_tensor_active_ratio",
+    "pcie": "heptascope_gpu_pcie_receive_bytes_total",
+    "link": "heptascope_gpu_nvlink_receive_bytes_total",
+    "host": _PREFIX + "step_host_gap_ratio",
+}
+"""What each resource's pressure is made from."""
+
+
+def _pressure(c: Context, gap: float | None, work: bool | None, out: Collector) -> None:
     """Put each resource on one scale: 1 is all that can be had from it."""
-    found: dict[str, float] = {}
-    if share:
-        dram, tensor = _average(c.cards, "dram_active"), _average(c.cards, "tensor_active")
-        if dram is not None:
-            found["dram"] = dram / ACHIEVABLE.dram
-        if tensor is not None:
-            found["tensor"] = tensor / ACHIEVABLE.tensor
-        pcie = [
-            max(card.rates["pcie_receive"], card.rates["pcie_transmit"]) / card.pcie_usable
-            for card in c.cards
-            if card.pcie_usable and "pcie_receive" in card.rates and "pcie_transmit" in card.rates
-        ]
-        if pcie:
-            found["pcie"] = max(pcie)
-        link = [
-            max(card.rates["nvlink_receive"], card.rates["nvlink_transmit"]) / (card.nvlink_bandwidth * ACHIEVABLE.nvlink)
-            for card in c.cards
-            if card.nvlink_bandwidth and "nvlink_receive" in card.rates and "nvlink_transmit" in card.rates
-        ]
-        if link:
-            found["link"] = max(link)
-        if gap is not None:
-            found["host"] = gap
-    for resource, value in found.items():
-        out.add(_PREFIX + "resource_pressure_ratio", tuple(sorted((*c.pairs, ("resource", resource)))), value)
-    if "dram" not in found or "tensor" not in found:
-        if share == 0.0:
-            out.lack(_PREFIX + "resource_pressure_ratio", c.pairs, Reason.IDLE, "no requests are running")
+    name = _PREFIX + "resource_pressure_ratio"
+    found = _pressures(c, gap) if work else {}
+    for resource, signal in _INPUTS.items():
+        pairs = tuple(sorted((*c.pairs, ("resource", resource))))
+        if found.get(resource) is not None:
+            out.add(name, pairs, found[resource])
+        elif work is False:
+            out.lack(name, pairs, Reason.IDLE, "no requests are running")
+        elif resource == "link" and len(c.cards) == 1:
+            out.lack(name, pairs, Reason.NOT_CONFIGURED, "one GPU serves this rank")
+        elif c.ambiguous:
+            out.lack(name, pairs, Reason.AMBIGUOUS, _WHICH_GPU)
         else:
-            _lack_gpu(c, "resource_pressure_ratio", "heptascope_gpu_dram_active_ratio", out)
+            out.lack(name, pairs, *out.reason(signal, c.pairs) or c.reason(signal))
+
+
+def _pressures(c: Context, gap: float | None) -> dict[str, float | None]:
+    dram, tensor = _average(c, "gpu_dram_active_ratio"), _average(c, "gpu_tensor_active_ratio")
+    pcie = [_share(card, "pcie", card.pcie_usable) for card in c.cards]
+    link = [_share(card, "nvlink", card.nvlink_bandwidth and card.nvlink_bandwidth * ACHIEVABLE.nvlink) for card in c.cards]
+    return {
+        "dram": None if dram is None else dram / ACHIEVABLE.dram,
+        "tensor": None if tensor is None else tensor / ACHIEVABLE.tensor,
+        "pcie": max((share for share in pcie if share is not None), default=None),
+        "link": max((share for share in link if share is not None), default=None),
+        "host": gap,
+    }
+
+
+def _share(card: Card, link: str, usable: float | None) -> float | None:
+    """Return the busier direction of a link as a share of what it can carry."""
+    rates = [card.rates.get(f"{link}_{way}") for way in ("receive", "transmit")]
+    return max(rate for rate in rates if rate is not None) / usable if usable and None not in rates else None
 
 
 def _quotient(over: Growth | None, under: Growth | None) -> float | None:
