@@ -14,7 +14,7 @@ from heptascope.errors import UserError
 from heptascope.model import Reading, Reason, labels
 from heptascope.sources.base import Source, SourceError
 from heptascope.sources.engine import adapter as adapter_room
-from heptascope.sources.engine.adapter import Collector, Context
+from heptascope.sources.engine.adapter import Collector, Context, Question
 from heptascope.sources.engine.fetch import Fetched, Fetcher
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.page import Document
@@ -58,10 +58,10 @@ def version_shown(reading: Reading) -> str:
 
 
 def test_a_read(server: EngineServer) -> None:
-    """The kind is told from the page, the version asked for once, and the engine named by its kind."""
+    """The kind is told from the page, version and models asked for once, and the engine named by its kind."""
     one: Source = source(server)
     readings = [one.read(t) for t in (10.0, 11.0)]
-    assert ["/metrics", "/version", "/metrics"] == server.asked
+    assert ["/metrics", "/version", "/v1/models", "/metrics"] == server.asked
     assert f"engine-{server.port}" == readings[0].source
     assert [10.0, 11.0] == pytest.approx([r.t - (r.raw or {})["dt"] for r in readings])
     assert labels(engine="vllm", rank="0", kind="vllm", version="0.32.0", model="tiny") == readings[0].samples[0].labels
@@ -243,7 +243,7 @@ def test_a_url_with_a_path_is_the_page(server: EngineServer) -> None:
     server.page(PAGE, "/engine/metrics")
     one = EngineSource("e", server.url + "/engine/metrics")
     assert "0.32.0" == version_shown(one.read(1.0))
-    assert ["/engine/metrics", "/version"] == server.asked
+    assert ["/engine/metrics", "/version", "/v1/models"] == server.asked
 
 
 class JsonEngine:
@@ -253,6 +253,7 @@ class JsonEngine:
     paths: tuple[str, ...] = ("/stats",)
     ports: tuple[int, ...] = (1,)
     version_path: str = ""
+    questions: tuple[Question, ...] = ()
 
     def fingerprint(self, document: Document) -> bool:
         """Whether this is its JSON."""
@@ -312,7 +313,7 @@ def test_a_fetch_can_be_injected() -> None:
         return Fetched(200, "text/plain", PAGE if url.endswith("/metrics") else '{"version":"0.32.0"}')
 
     assert 14.0 == value(EngineSource("e", "http://h:1", fetch=fetch).read(1.0), "requests_running")
-    assert ["http://h:1/metrics", "http://h:1/version"] == asked
+    assert ["http://h:1/metrics", "http://h:1/version", "http://h:1/v1/models"] == asked
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "http://", "ftp://h", "http://h:port", ""])

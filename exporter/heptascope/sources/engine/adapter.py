@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heptascope.model import Histogram, Labels, Missing, Quality, Reading, Reason, Sample, labels
 from heptascope.sources.engine.names import PREFIX, SETTINGS, SIGNALS
@@ -24,6 +24,37 @@ class Absence(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Told:
+    """What an engine's information pages say beside its version: model, start settings (keys of names.SETTINGS), others as text.
+
+    `signals` holds values that are signals of their own, such as `kv_cache_capacity_tokens`.
+    """
+
+    version: str = ""
+    model: str = ""
+    settings: Mapping[str, float] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    signals: Mapping[str, float] = field(default_factory=dict)
+
+    def also(self, other: Told) -> Told:
+        """Return both; where they differ, this one holds."""
+        return Told(
+            self.version or other.version,
+            self.model or other.model,
+            {**other.settings, **self.settings},
+            {**other.config, **self.config},
+            {**other.signals, **self.signals},
+        )
+
+
+class Question(NamedTuple):
+    """Something to ask an engine when it starts: the first of `paths` that answers JSON is read."""
+
+    paths: tuple[str, ...]
+    read: Callable[[Any], Told]
+
+
+@dataclass(frozen=True)
 class Context:
     """What is known beside the page: what the engine said its version is, and its start settings (keys of names.SETTINGS)."""
 
@@ -31,6 +62,7 @@ class Context:
     stated_version: str = ""
     settings: Mapping[str, float] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
+    told: Told = Told()
 
 
 class Collector:
@@ -76,7 +108,8 @@ class Collector:
         self.lack(signal, Absence(Reason.INVALID, detail), rank)
 
     def settings(self, context: Context, ranks: Iterable[str]) -> None:
-        """Add the start settings that were given by hand or command line, where the page did not tell them."""
+        """Add the start settings that were given by hand, command line or information page, where the metrics did not tell them."""
+        ranks = tuple(ranks)
         for setting, signal in SETTINGS.items():
             if signal in self.given:
                 continue
@@ -111,12 +144,14 @@ class Adapter(Protocol):
     """One kind of engine.
 
     `paths` are where its page may be, best first; `ports` its usual ports; `version_path` answers JSON with a `version` ("": none).
+    `questions` are asked beside the version.
     """
 
     kind: str
     paths: tuple[str, ...]
     ports: tuple[int, ...]
     version_path: str
+    questions: tuple[Question, ...]
 
     def fingerprint(self, document: Document) -> bool:
         """Whether the page is surely this engine's."""

@@ -12,7 +12,15 @@ from heptascope.sources.engine.adapter import Absence, Collector, Context
 from heptascope.sources.engine.page import MAX_KNOWN_SERIES, Document, PageReader, Series
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
 
-_TYPES = {Read.GAUGE: "gauge", Read.RATIO: "gauge", Read.COUNTER: "counter"}
+_TYPES = {
+    Read.GAUGE: ("gauge",),
+    Read.RATIO: ("gauge",),
+    Read.COUNTER: ("counter",),
+    Read.CUMULATIVE: ("gauge",),
+    Read.HISTOGRAM: ("histogram",),
+    Read.COUNT: ("histogram", "summary"),
+    Read.SUM: ("histogram", "summary"),
+}
 _UNDECLARED = ("", "unknown", "untyped")
 _ONLY_SUFFIX = {Read.COUNT: "_count", Read.SUM: "_sum"}
 _RATIO_LIMIT = 1 + 1e-6  # rounding in the engine's own division
@@ -60,30 +68,35 @@ class TableReader:
             if isinstance(scale, Absence):
                 out.lack(row.signal, scale)
             elif row.read is Read.HISTOGRAM:
-                self._histograms(row, take, facts, out)
+                self._histograms(row, take, scale, facts, out)
             else:
                 self._scalars(row, take, scale, facts, out)
 
     def _choose(self, row: Row, facts: Facts, out: Collector) -> Take | None:
         """Return the first place that the page holds; name lines that cannot be read and families of another type."""
-        expected = _TYPES.get(row.read, "histogram")
+        expected = _TYPES[row.read]
         for take in row.takes:
             for key in take.keys:
                 for line in facts.page.lines(key):
                     out.refuse(row.signal, f"a line cannot be read: {line[:_LINE_SHOWN]}")
             if not all(facts.page.of(key) for key in take.keys):
                 continue
-            wrong = [key for key in take.keys if facts.page.types.get(key, "") not in (expected, *_UNDECLARED)]
+            wrong = [key for key in take.keys if facts.page.types.get(key, "") not in (*expected, *_UNDECLARED)]
             if not wrong:
                 return take
-            out.refuse(row.signal, f"{wrong[0]} is declared a {facts.page.types[wrong[0]]}, not a {expected}")
+            out.refuse(row.signal, f"{wrong[0]} is declared a {facts.page.types[wrong[0]]}, not a {expected[0]}")
         return None
 
     def _scalars(self, row: Row, take: Take, scale: float, facts: Facts, out: Collector) -> None:
-        totals: dict[_Place, float] = {}
+        found: dict[_Place, list[float]] = {}
         for key in take.keys:
             for place, value in self._family(row, take, key, facts, out).items():
-                totals[place] = totals.get(place, 0.0) + value * scale
+                found.setdefault(place, []).append(value)
+        whole = {place: values for place, values in found.items() if take.join is sum or len(values) == len(take.keys)}
+        joined = {place: take.join(values) for place, values in whole.items()}
+        totals = {place: value * scale for place, value in joined.items() if value is not None}
+        if found and not totals:
+            out.lack(row.signal, row.absent)
         if row.zero is not None and totals and not any(totals.values()):
             out.lack(row.signal, row.zero)
             return
@@ -110,7 +123,7 @@ class TableReader:
                 found[place] = value
         return found
 
-    def _histograms(self, row: Row, take: Take, facts: Facts, out: Collector) -> None:
+    def _histograms(self, row: Row, take: Take, scale: float, facts: Facts, out: Collector) -> None:
         key = take.keys[0]
         buckets: dict[_Place, dict[float, float]] = {}
         sums: dict[_Place, float] = {}
@@ -131,12 +144,13 @@ class TableReader:
                 out.refuse(row.signal, f"{key} {wrong}", place.rank)
                 continue
             pairs = out.pairs(place.rank, dict(place.extra))
-            out.histogram(row.signal, Histogram("", pairs, bounds, counts, sums[place], place.part))
+            scaled = bounds if scale == 1 else tuple(bound * scale for bound in bounds)
+            out.histogram(row.signal, Histogram("", pairs, scaled, counts, sums[place] * scale, place.part))
             out.mark(row.signal, place.rank, row.quality(facts))
 
     def _series(self, take: Take, key: str, facts: Facts) -> Iterator[tuple[Series, float]]:
         for series, value in facts.page.of(key):
-            if all(series.labels.get(name) == wanted for name, wanted in take.only.items()):
+            if all(_is(series.labels.get(name, ""), wanted) for name, wanted in take.only.items()):
                 yield series, value
 
     def _place(self, series: Series, row: Row, take: Take, facts: Facts) -> _Place:
@@ -154,9 +168,13 @@ class TableReader:
                 rank = value
             elif name in row.keep:
                 extra.append((row.keep[name], value))
-            elif name not in take.only and name != "le" and (name != table.model_label or len(facts.models) > 1):
+            elif not isinstance(take.only.get(name), str) and name != "le" and (name != table.model_label or len(facts.models) > 1):
                 part.append(f"{name}={value}")
         return _Place(rank, tuple(extra), ",".join(sorted(part)))
+
+
+def _is(value: str, wanted: str | tuple[str, ...]) -> bool:
+    return value == wanted if isinstance(wanted, str) else value in wanted
 
 
 def _fold(row: Row, totals: dict[_Place, float]) -> dict[_Place, float]:

@@ -8,7 +8,7 @@ from typing import Any
 from heptascope.errors import UserError
 from heptascope.model import Reading, Reason
 from heptascope.sources.base import SourceError
-from heptascope.sources.engine.adapter import Adapter, Collector, Context, Session, adapters
+from heptascope.sources.engine.adapter import Adapter, Collector, Context, Session, Told, adapters
 from heptascope.sources.engine.names import API_SERVERS, SETTINGS
 from heptascope.sources.engine.page import Document
 
@@ -89,17 +89,19 @@ class EngineReader:
             self._adapter = recognise(document, ask)
         return self._adapter
 
-    def read_page(self, text: str, content_type: str, t: float, version: str = "") -> Reading:
-        """Return what a page says; `version` is what the engine states ("" if it is not known). Raises SourceError."""
-        return self.read_document(Document(self._url, text, content_type), t, version)
+    def read_page(self, text: str, content_type: str, t: float, version: str = "", told: Told | None = None) -> Reading:
+        """Return what a page says; `version` and `told` are what the engine states beside it. Raises SourceError."""
+        return self.read_document(Document(self._url, text, content_type), t, version, told)
 
-    def read_document(self, document: Document, t: float, version: str = "") -> Reading:
+    def read_document(self, document: Document, t: float, version: str = "", told: Told | None = None) -> Reading:
         """Return what a page says. Raises SourceError if it is no whole page of a known engine."""
+        told = told or Told()
         adapter = self.detect(document, lambda _adapter: version)
         self._session = self._session or adapter.open()
         out = Collector(self.name)
         try:
-            self._session.parse(document, Context(self.name, version, self.settings, self.config), out)
+            settings, config = {**told.settings, **self.settings}, {**told.config, **self.config}
+            self._session.parse(document, Context(self.name, version or told.version, settings, config, told), out)
         except SourceError as error:
             if self._auto and error.reason is Reason.NOT_SUPPORTED:  # another engine took this one's place
                 self._adapter = self._session = None
@@ -112,4 +114,5 @@ class EngineReader:
         if "error" in row:
             raise SourceError(Reason.SOURCE_DOWN, str(row["error"]))
         t = row["t"] + row.get("dt", 0.0)  # as live: when the page was there
-        return self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""))
+        told = Told(**row["told"]) if "told" in row else None
+        return self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""), told)

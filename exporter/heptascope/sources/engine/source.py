@@ -7,14 +7,14 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from heptascope.errors import UserError
 from heptascope.model import Reading
 from heptascope.sources.base import SourceError
-from heptascope.sources.engine.adapter import Adapter, adapters
+from heptascope.sources.engine.adapter import Adapter, Question, Told, adapters
 from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.page import Document
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 VERSION_RETRY_SECONDS = 60.0
 MAX_VERSION_LENGTH = 64
+_MOST_QUESTIONS = 3
 _PROGRESS = PREFIX + "generation_tokens_total"
 
 
@@ -74,11 +75,12 @@ class EngineSource:
         self.name = name or f"engine-{port}"
         self.reader = EngineReader(name, kind, settings, config, url, naming)
         self._base, self._urls = _pages(url, self.reader.adapter)
-        self.interval, self.timeout = interval, timeout * (len(self._urls) + 1) + 1.0
+        self.interval, self.timeout = interval, timeout * (len(self._urls) + 1 + _MOST_QUESTIONS) + 1.0
         self._fetcher = Fetcher(timeout, max_page_bytes)
         self._fetch = fetch or self._fetcher.get
         self._clock = clock
         self._version = ""
+        self._told = Told()
         self._ask_after = -math.inf
         self._progress = 0.0
 
@@ -95,14 +97,15 @@ class EngineSource:
             took = round(self._clock() - began, 6)
             if not self._version and self._clock() >= self._ask_after:
                 self._ask(self.reader.detect(document, self._ask))
-            reading = self.reader.read_document(document, now + took, self._version)
+            reading = self.reader.read_document(document, now + took, self._version, self._told)
         except SourceError:
             self._forget_version()
             raise
         self._watch_progress(reading)
         row: dict[str, Any] = {"t": now, "dt": took, "status": status, "text": document.text}
-        extra = {"content_type": document.content_type, "version": self._version}
-        return replace(reading, source=self.name, raw=row | {key: text for key, text in extra.items() if text})
+        told = {key: value for key, value in asdict(self._told).items() if value}
+        extra = {"content_type": document.content_type, "version": self._version, "told": told}
+        return replace(reading, source=self.name, raw=row | {key: known for key, known in extra.items() if known})
 
     def close(self) -> None:
         """Close the connection."""
@@ -128,16 +131,24 @@ class EngineSource:
         """Ask the engine for its version; if it does not tell, not again for a while."""
         self._ask_after = self._clock() + VERSION_RETRY_SECONDS
         self._version = ""
-        if adapter.version_path:
-            try:
-                answer = json.loads(self._fetch(self._base + adapter.version_path).text)
-                self._version = str(answer["version"])[:MAX_VERSION_LENGTH]
-            except (SourceError, ValueError, KeyError, TypeError):
-                log.debug("%s does not tell its version; its page bounds it", self._base)
+        asked = [Question((adapter.version_path,), _version)] if adapter.version_path else []
+        self._told = Told()
+        for question in (*asked, *adapter.questions):
+            self._told = self._told.also(self._answer(question))
+        self._version = self._told.version[:MAX_VERSION_LENGTH]
+        self._told = replace(self._told, version="")
         return self._version
 
+    def _answer(self, question: Question) -> Told:
+        for path in question.paths:
+            try:
+                return question.read(json.loads(self._fetch(self._base + path).text))
+            except (SourceError, ValueError, LookupError, TypeError, AttributeError):
+                log.debug("%s%s tells nothing", self._base, path)
+        return Told()
+
     def _forget_version(self) -> None:
-        self._version, self._ask_after = "", -math.inf
+        self._version, self._told, self._ask_after = "", Told(), -math.inf
 
     def _watch_progress(self, reading: Reading) -> None:
         """Notice a restart between two reads, which may have brought another version."""
@@ -145,6 +156,10 @@ class EngineSource:
         if progress < self._progress:
             self._forget_version()
         self._progress = progress
+
+
+def _version(answer: Any) -> Told:
+    return Told(version=str(answer["version"]))
 
 
 def _pages(url: str, adapter: Adapter | None) -> tuple[str, tuple[str, ...]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import prod
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.engine import page as pages
@@ -14,11 +15,15 @@ from heptascope.sources.engine.version import Span, Version, dotted
 
 
 class Read(StrEnum):
-    """What is taken from a family. COUNT and SUM are a histogram's totals, as counters."""
+    """What is taken from a family. COUNT and SUM are a histogram's or a summary's totals, as counters.
+
+    CUMULATIVE is a counter that its engine declares a gauge.
+    """
 
     GAUGE = "gauge"
     RATIO = "ratio"
     COUNTER = "counter"
+    CUMULATIVE = "cumulative"
     HISTOGRAM = "histogram"
     COUNT = "count"
     SUM = "sum"
@@ -51,19 +56,32 @@ def _on(_facts: Facts) -> Absence | None:
     return None
 
 
+def quotient(values: Sequence[float]) -> float | None:
+    """Join two values by dividing, None where there is nothing to divide by."""
+    over, under = values
+    return over / under if under else None
+
+
+def product(values: Sequence[float]) -> float | None:
+    """Join values by multiplying."""
+    return prod(values)
+
+
 _NOT_THERE = Absence(Reason.ENGINE, "the page does not hold it")
 
 
 @dataclass(frozen=True)
 class Take:
-    """One place where a signal may stand. All `families` must be there; their values are added up.
+    """One place where a signal may stand. All `families` must be there; `join` makes one value of theirs, in that order (None: no value).
 
-    `only` keeps the series with these label values. `scale` multiplies, or says why the value cannot be used.
+    `only` keeps the series with these label values: one text, or several of which any will do ("" also where the label is absent).
+    `scale` multiplies, or says why the value cannot be used; of a histogram it scales sum and bounds.
     """
 
     families: tuple[str, ...]
-    only: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     scale: float | Callable[[Facts], float | Absence] = 1.0
+    join: Callable[[Sequence[float]], float | None] = sum
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine import vllm_facts as facts_of
-from heptascope.sources.engine.adapter import Absence, Collector, Context, register
+from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, register
 from heptascope.sources.engine.extract import TableReader
 from heptascope.sources.engine.names import SIGNALS
 from heptascope.sources.engine.page import GAUGE, Document
@@ -171,6 +171,7 @@ class Vllm:
     paths: tuple[str, ...] = ("/metrics",)
     ports: tuple[int, ...] = (8000,)
     version_path: str = "/version"
+    questions: tuple[Question, ...] = (Question(("/v1/models",), facts_of.told_by_models),)
 
     def fingerprint(self, document: Document) -> bool:
         """Whether the page has families that only vLLM's server has."""

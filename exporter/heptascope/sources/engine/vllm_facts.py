@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import isfinite
+from typing import Any
 
 from heptascope.model import Quality, Reason
-from heptascope.sources.engine.adapter import Absence, Collector
+from heptascope.sources.engine.adapter import Absence, Collector, Told
 from heptascope.sources.engine.names import API_SERVERS
 from heptascope.sources.engine.table import Facts
 from heptascope.sources.engine.version import version
@@ -113,6 +114,20 @@ def per_api_server(facts: Facts) -> float | Absence:
     if is_rust(facts.page) or facts.page.names & _ONE_PROCESS:
         return 1.0
     return Absence(Reason.AMBIGUOUS, f"several API servers share the page, each counts steps; set engines[].settings.{API_SERVERS}")
+
+
+# what other pages tell
+
+
+def told_by_models(answer: Any) -> Told:
+    """Return what `/v1/models` says: the longest sequence, and where the model comes from (not of adapters, which have a parent)."""
+    base = next(model for model in answer["data"] if not model.get("parent"))
+    length = base.get("max_model_len")
+    root = base.get("root")
+    return Told(
+        settings={"max_model_len": float(length)} if length else {},
+        config={"model_root": str(root)} if root and root != base.get("id") else {},
+    )
 
 
 # what stands in labels
