@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from heptascope.sources.trace import run
-from heptascope.sources.trace.calls import names_like
 from heptascope.sources.trace.events import GpuKind, Trace
 from heptascope.sources.trace.intervals import union
 from heptascope.sources.trace.load import load
@@ -32,7 +31,7 @@ def totals(trace: Trace) -> dict[str, float]:
 def nccl_overlap(trace: Trace) -> float | None:
     """Return the overlap as HolisticTraceAnalysis defines it: only kernels whose name begins with nccl communicate."""
     gpu = trace.gpu.pick(trace.gpu.kind == GpuKind.KERNEL)
-    nccl = names_like(trace, re.compile("^nccl"))[gpu.name]
+    nccl = trace.names_like(re.compile("^nccl"))[gpu.name]
     talking, computing = union(gpu.start[nccl], gpu.end[nccl]), union(gpu.start[~nccl], gpu.end[~nccl])
     return talking.common(computing) / talking.length if talking.length else None
 

@@ -223,3 +223,26 @@ def test_times_have_the_unit_that_suits_them(seconds: float | None, expected: st
 def test_small_shares_are_not_rounded_to_nothing(ratio: float | None, expected: str) -> None:
     """A share of 0.04 % is not 0."""
     assert expected == trace_sections.percent(ratio)
+
+
+def test_many_ranks_are_not_all_shown_to_people() -> None:
+    """Of twenty ranks eight have columns; the headline gives the range, a note says where the rest are, the signals have all."""
+    from heptascope.sources.trace import run
+
+    traces = [TraceBuilder(i, 20).kernel("k", 0, 100 * (i + 1)).kernel("end", 1990, 10).trace() for i in range(20)]
+    report = trace_report.Report(["x.json"], run.measure(traces))
+    assert "20 ranks: GPU busy 5.5 % to 100.0 %" == report.headline
+    assert "only 8 of 20 ranks are shown; --format json has all" == report.notes[0]
+    assert 9 == len(report.sections()[0].columns)
+    assert 20 == sum(name == "heptascope_trace_gpu_busy_ratio" for name, _, _ in report.samples())
+
+
+def test_a_note_that_all_ranks_share_is_shown_once() -> None:
+    """A note of one rank names it."""
+    from heptascope.sources.trace import run
+
+    one = TraceBuilder(0, 2).kernel("k", 0, 100)
+    other = TraceBuilder(1, 2).kernel("k", 0, 100).kernel("bad", 5, -1)
+    report = trace_report.Report(["x.json"], run.measure([one.trace(), other.trace()]))
+    assert "rank 1: 1 events with a negative duration were left out" in report.notes
+    assert 1 == sum(note.startswith("no launch calls in this trace") for note in report.notes)

@@ -7,7 +7,7 @@ from html import escape
 
 from heptascope.sources.trace.measures import GapBucket, Measures
 from heptascope.surfaces.trace_report import Report
-from heptascope.surfaces.trace_sections import Section, duration, percent
+from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, duration, percent
 
 # Colours that people with any kind of colour vision tell apart (the Okabe-Ito palette), and greys.
 _COLOURS = {
@@ -43,7 +43,7 @@ svg { width: 100%; height: auto; display: block; } svg text { fill: currentColor
 
 def page(report: Report) -> str:
     """Write a report as one HTML file."""
-    ranks = report.run.ranks if report.run is not None else []
+    ranks = report.run.ranks[:RANKS_SHOWN] if report.run is not None else []
     body = [
         f"<h1>{escape(report.headline)}</h1>",
         f'<p class="files">{"<br>".join(escape(path) for path in report.files)}</p>',

@@ -14,7 +14,7 @@ from rich.table import Table
 from heptascope.sources.trace.compare import Comparison
 from heptascope.sources.trace.measures import Run, SampleRow
 from heptascope.sources.trace.ncu import KernelTable
-from heptascope.surfaces.trace_sections import Section, comparison_sections, counter_sections, headline, sections
+from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, comparison_sections, counter_sections, headline, sections
 
 SCHEMA_VERSION = 1
 """Grows when a field of the JSON document changes its meaning or goes."""
@@ -36,25 +36,32 @@ class Report:
         if self.comparison is not None:
             total = self.comparison.total
             return f"one {self.comparison.unit} took {(total.before or 0) * 1e3:.3g} ms and takes {(total.after or 0) * 1e3:.3g} ms"
-        return (
-            headline(self.run)
-            if self.run is not None
-            else f"{sum(len(table.kernels) for table in self.tables)} kernels with hardware counters"
-        )
+        if self.run is not None:
+            return headline(self.run)
+        return f"{sum(len(table.kernels) for table in self.tables)} kernels with hardware counters"
 
     @property
     def notes(self) -> list[str]:
         """What was left out or is doubtful."""
-        run = self.run
-        several = run is not None and len(run.ranks) > 1
-        ranks = [f"rank {rank.rank}: {note}" if several else note for rank in (run.ranks if run else []) for note in rank.notes]
         return [
             *self.lead,
-            *ranks,
-            *(run.notes if run else []),
+            *self._rank_notes(),
+            *(self.run.notes if self.run is not None else []),
             *(note for table in self.tables for note in table.notes),
             *self._comparison_notes(),
         ]
+
+    def _rank_notes(self) -> list[str]:
+        """Name the rank with its note, unless all ranks have the same."""
+        ranks = self.run.ranks if self.run is not None else []
+        of_note: dict[str, list[str]] = {}
+        for rank in ranks[:RANKS_SHOWN]:
+            for note in rank.notes:
+                of_note.setdefault(note, []).append(rank.rank)
+        shown = min(len(ranks), RANKS_SHOWN)
+        named = [note if len(who) == shown else f"rank {', '.join(who)}: {note}" for note, who in of_note.items()]
+        rest = [f"only {shown} of {len(ranks)} ranks are shown; --format json has all"] if shown < len(ranks) else []
+        return rest + named
 
     def _comparison_notes(self) -> list[str]:
         return self.comparison.notes if self.comparison is not None else []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heptascope.sources.trace.compare import Change, Comparison
 from heptascope.sources.trace.measures import Measures, Run, Spread
 from heptascope.sources.trace.ncu import KernelTable
 
 KERNELS_SHOWN = 15
+RANKS_SHOWN = 8
+"""Ranks in tables for people; what holds between ranks is shown for all of them."""
 _ROWS_SHOWN = 12
 _PART_WORDS = {
     "copy": "copies while no kernel ran",
@@ -34,6 +36,9 @@ class Section:
 
 def headline(run: Run) -> str:
     """Return one sentence: how busy the GPUs were, and what took most of the time."""
+    if len(run.ranks) > RANKS_SHOWN:
+        busy = [rank.busy_ratio for rank in run.ranks]
+        return f"{len(busy)} ranks: GPU busy {percent(min(busy))} to {percent(max(busy))}"
     return "; ".join(_rank_sentence(rank, len(run.ranks) > 1) for rank in run.ranks)
 
 
@@ -48,7 +53,8 @@ def _rank_sentence(rank: Measures, several: bool) -> str:
 
 
 def sections(run: Run) -> list[Section]:
-    """Return all tables of a run; empty ones are left out."""
+    """Return all tables of a run, of its first RANKS_SHOWN ranks; empty ones are left out."""
+    run = replace(run, ranks=run.ranks[:RANKS_SHOWN])
     made = [_summary(run), _classes(run), _gaps(run), *(_kernels(rank) for rank in run.ranks), _copies(run), _syncs(run), *_between(run)]
     return [section for section in made if section.rows]
 

@@ -6,10 +6,12 @@ import gzip
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heptascope.errors import UserError
-from heptascope.sources.trace.events import Trace
+from heptascope.sources.trace import run
+from heptascope.sources.trace.events import MOST_DEVICES, Trace
 from heptascope.sources.trace.load import load
 from support import nsys_builder
 from support.trace_builder import TraceBuilder
@@ -101,3 +103,19 @@ def test_report_without_nsys_says_how_to_export_it(tmp_path: Path, monkeypatch: 
     (tmp_path / "t.nsys-rep").write_bytes(b"\0report")
     with pytest.raises(UserError, match="nsys is not on the PATH; export it where nsys is installed: nsys export --type sqlite"):
         load(tmp_path / "t.nsys-rep")
+
+
+def test_nonsense_of_many_streams_threads_and_gpus_is_measured_in_bounded_time(tmp_path: Path) -> None:
+    """Every event on a stream, thread and GPU of its own, with times at random: it ends, with notes on what was left out."""
+    dice = np.random.default_rng(1)
+    build = TraceBuilder()
+    for i in range(20_000):
+        at, duration = dice.uniform(0, 1e6), dice.uniform(-1, 5)
+        build.gpu("kernel", f"nccl{i}", at, duration, i + 1, stream=i, device=i % 5000)
+        build.add("cuda_runtime", "cudaStreamSynchronize", dice.uniform(0, 1e6), duration, i, correlation=i + 1)
+        build.add("user_annotation", f"range {i:b}", at, duration, i)
+    trace = load(build.write(tmp_path / "t.json"))
+    assert isinstance(trace, Trace)
+    result = run.measure([trace])
+    assert MOST_DEVICES == len(result.ranks)
+    assert any("negative duration" in note for note in result.ranks[0].notes)

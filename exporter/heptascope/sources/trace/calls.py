@@ -20,6 +20,7 @@ _COMPILE = re.compile(r"_compile\.compile_inner|entire_frame_compile|compile_fx|
 _MODULE_LOAD = re.compile(r"^(cu(Module|Library)Load|hipModuleLoad)|Lazy Function Loading|Triggered Module Loading")
 _CAPTURE = re.compile(r"^(cuda|cu|hip)StreamBeginCapture")
 _CALLERS_EXAMINED = 2000
+_THREADS_EXAMINED = 64
 _FIRST_LOOK = 64  # events looked at before a call for its enclosing one; then eight times as many, and so on
 
 
@@ -38,11 +39,6 @@ class Launches:
         return known
 
 
-def names_like(trace: Trace, pattern: re.Pattern[str]) -> Mask:
-    """Return for each name of the trace whether `pattern` is found in it."""
-    return np.fromiter((pattern.search(name) is not None for name in trace.names), np.bool_, len(trace.names))
-
-
 def launches(trace: Trace) -> Launches:
     """Match GPU events with the calls of the same correlation."""
     gpu, host = trace.gpu, trace.host
@@ -54,7 +50,7 @@ def launches(trace: Trace) -> Launches:
     found[found] = keys[at[found]] == gpu.correlation[found]
     row = np.full(len(gpu), NONE, np.int64)
     row[found] = order[at[found]]
-    graph_call = names_like(trace, _GRAPH_LAUNCH)
+    graph_call = trace.names_like(_GRAPH_LAUNCH)
     from_graph = (gpu.node > 0) | (found & graph_call[host.name[row]] if len(host) else False)
     from_graph |= ~found & _shared(gpu.correlation)
     recorded = int((graph_call[host.name] & (host.kind == HostKind.CALL)).sum())
@@ -89,7 +85,7 @@ def spread(values: Int) -> Spread | None:
 
 def sync_rows(trace: Trace) -> Int:
     """Return the host rows in which a thread waited for the GPU."""
-    waits = names_like(trace, _SYNC)
+    waits = trace.names_like(_SYNC)
     return np.flatnonzero((trace.host.kind == HostKind.CALL) & waits[trace.host.name])
 
 
@@ -114,7 +110,7 @@ def syncs(trace: Trace, rows: Int) -> list[Sync]:
 def _callers(trace: Trace, rows: Int) -> dict[int, str]:
     """Name the innermost operation, range or Python frame around each call, on the call's own thread."""
     host, callers = trace.host, {}
-    for thread in np.unique(host.thread[rows]).tolist():
+    for thread in np.unique(host.thread[rows]).tolist()[:_THREADS_EXAMINED]:
         around = _enclosable(host, thread)
         for row in rows[host.thread[rows] == thread].tolist():
             name = _innermost(host, around, row)
@@ -146,9 +142,9 @@ def late_work(trace: Trace, start: int, end: int) -> Late:
     """Count compilations, module loads and graph captures inside [start, end), and the time they took."""
     host = trace.host
     inside = (host.end > start) & (host.start < end)
-    compile_rows = np.flatnonzero(inside & names_like(trace, _COMPILE)[host.name])
-    load_rows = np.flatnonzero(inside & names_like(trace, _MODULE_LOAD)[host.name])
-    captures = int((inside & names_like(trace, _CAPTURE)[host.name]).sum())
+    compile_rows = np.flatnonzero(inside & trace.names_like(_COMPILE)[host.name])
+    load_rows = np.flatnonzero(inside & trace.names_like(_MODULE_LOAD)[host.name])
+    captures = int((inside & trace.names_like(_CAPTURE)[host.name]).sum())
     compiling = union(host.start[compile_rows], host.end[compile_rows])
     loading = union(host.start[load_rows], host.end[load_rows])
     return Late(len(compiling.start), seconds(compiling.length), len(load_rows), seconds(loading.length), captures)

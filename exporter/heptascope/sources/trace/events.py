@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Any
@@ -116,6 +117,15 @@ class Trace:
     world_size: int | None = None
     devices: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    like: dict[str, Mask] = field(default_factory=dict, repr=False)
+
+    def names_like(self, pattern: re.Pattern[str]) -> Mask:
+        """Return for each name whether `pattern` is found in it; each pattern is tried once for all GPUs of a trace."""
+        found = self.like.get(pattern.pattern)
+        if found is None:
+            found = np.fromiter((pattern.search(name) is not None for name in self.names), np.bool_, len(self.names))
+            self.like[pattern.pattern] = found
+        return found
 
     def per_device(self) -> list[Trace]:
         """Return one trace for each GPU that did something, the host's events in each."""

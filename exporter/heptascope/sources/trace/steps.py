@@ -9,7 +9,7 @@ import numpy as np
 
 from heptascope.sources.trace.busy import Busy
 from heptascope.sources.trace.calls import Launches, spread
-from heptascope.sources.trace.events import Code, GpuKind, HostKind, Int, Small, Trace
+from heptascope.sources.trace.events import Code, Codes, GpuKind, HostKind, Int, Small, Trace
 from heptascope.sources.trace.measures import Steps
 
 # Names that engines give the range of one step, with the tokens or requests of each phase where the name has them.
@@ -23,6 +23,7 @@ _ENGINES = (
 _DIGITS = re.compile(r"\d+")
 _FEWEST = 3  # repetitions that make a name the name of a step
 _COVERED = 0.5  # of the wall time, by the ranges of an unknown name
+_FAMILIES = 20  # names tried, those with most time
 _JUMP = 2.0  # between the shortest gap that ends a step and the longest that does not
 _NOT_STEPS = re.compile(r"^(nccl|c10d|gloo)[:_]|^record_param_comms")
 
@@ -58,19 +59,21 @@ def _by_ranges(trace: Trace, work: Busy) -> Segments | None:
 
 def _repeating(trace: Trace, rows: Int, names: list[int], work: Busy) -> Segments | None:
     """Take the unknown name that repeats, digits aside, and covers most of the time."""
-    families: dict[str, list[int]] = {}
+    host, families = trace.host, Codes()
+    family_of = np.full(len(trace.names), -1, np.int64)
     for name in names:
         if not _NOT_STEPS.search(trace.names[name]):
-            families.setdefault(_DIGITS.sub("#", trace.names[name]), []).append(name)
-    best: tuple[float, Segments] | None = None
-    for chosen in families.values():
-        mine = rows[np.isin(trace.host.name[rows], chosen)]
-        covered = float((trace.host.end[mine] - trace.host.start[mine]).sum()) / work.wall if work.wall else 0.0
-        if covered < _COVERED or (best is not None and covered <= best[0]):
-            continue
-        found = _segments(trace, rows, chosen, None)
-        best = best if found is None else (covered, found)
-    return best[1] if best else None
+            family_of[name] = families[_DIGITS.sub("#", trace.names[name])]
+    family = family_of[host.name[rows]]
+    counted = rows[family >= 0]
+    time = np.bincount(family[family >= 0], weights=host.end[counted] - host.start[counted], minlength=len(families))
+    for best in np.argsort(-time, kind="stable")[:_FAMILIES].tolist():
+        if time[best] < _COVERED * work.wall:
+            return None
+        found = _segments(trace, rows, np.flatnonzero(family_of == best).tolist(), None)
+        if found is not None:
+            return found
+    return None
 
 
 def _segments(trace: Trace, rows: Int, chosen: list[int], pattern: re.Pattern[str] | None) -> Segments | None:
