@@ -10,12 +10,17 @@ from heptascope.model import FindingState, Labels, Missing, Reason
 from heptascope.rules import promql
 from heptascope.rules.rule import ENTITY_LABELS, Rule
 from heptascope.signals.mapping import known_engines, known_gpus, map_gpus
-from heptascope.signals.schema import signal_of
+from heptascope.signals.schema import SCHEMA, signal_of
+from heptascope.signals.schema_row import Kind
 from heptascope.signals.store import Store
 from heptascope.signals.window import Window
 
 NOT_APPLICABLE = (Reason.NOT_CONFIGURED, Reason.IDLE)
 """Reasons that make a rule clear: what it looks for is switched off, or cannot exist without work."""
+
+WHICH_LABELS = ("latency", "resource", "role")
+"""Labels that say what a value is about: another resource's series does not make up for one that is missing. All other labels class
+events (a reason, a status), which have no series before the first event."""
 
 BASELINE = "needs a baseline of earlier days; this rule is evaluated by Prometheus only"
 
@@ -70,13 +75,21 @@ class _Presence:
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        self._labels: dict[str, list[Labels]] = {}
+        self._labels: dict[promql.SelectorInfo, list[Labels]] = {}
 
-    def has(self, metric: str, instance: Instance) -> bool:
-        rows = self._labels.get(metric)
+    def has(self, selector: promql.SelectorInfo, instance: Instance) -> bool:
+        rows = self._labels.get(selector)
         if rows is None:
-            rows = self._labels[metric] = [s.pairs for s in self._window.series(metric) if s.live]
+            about = _about(selector)
+            rows = self._labels[selector] = [s.pairs for s in self._window.series(selector.metric) if s.live and about.matches(s.labels)]
         return any(concerns(row, instance) for row in rows)
+
+
+def _about(selector: promql.SelectorInfo) -> promql.SelectorInfo:
+    """Return a selector without the matchers that its series may fail and yet be known; an info's series are a complete list."""
+    row = SCHEMA.get(selector.metric)
+    kept = () if row is not None and row.kind is Kind.INFO else tuple(m for m in selector.matchers if m.label in WHICH_LABELS)
+    return selector._replace(matchers=kept)
 
 
 def concerns(row: Labels, instance: Instance) -> bool:
@@ -113,7 +126,7 @@ class RuleJudge:
         self._findings: dict[tuple[str, str, Labels], Finding] = {}
         self.instances: list[Instance] = []
         self._shape = -1
-        self._absent: dict[tuple[str, Labels], tuple[str, ...]] = {}
+        self._absent: dict[tuple[str, Labels], tuple[promql.SelectorInfo, ...]] = {}
 
     def step(self, store: Store, now: float) -> list[Finding]:
         """Judge every rule for every instance known at `now`."""
@@ -172,9 +185,8 @@ class RuleJudge:
         key = (rule.name, instance.pairs)
         absent = self._absent.get(key)
         if absent is None:
-            selectors = expression.missing(lambda selector: presence.has(selector.metric, instance))
-            absent = self._absent[key] = tuple(dict.fromkeys(selector.metric for selector in selectors))
-        found = tuple(explain(metric, instance, reasons) for metric in absent)
+            absent = self._absent[key] = tuple(expression.missing(lambda selector: presence.has(selector, instance)))
+        found = tuple(dict.fromkeys(explain(selector, instance, reasons) for selector in absent))
         return () if any(m.reason in NOT_APPLICABLE for m in found) else found
 
     def _advance(self, finding: Finding, value: float | None, now: float) -> None:
@@ -216,10 +228,11 @@ def by_signal(missing: Iterable[Missing]) -> Reasons:
     return out
 
 
-def explain(metric: str, instance: Instance, reasons: Reasons) -> Missing:
-    """Return why a metric has no value for the instance."""
-    row = signal_of(metric)
+def explain(selector: promql.SelectorInfo, instance: Instance, reasons: Reasons) -> Missing:
+    """Return why a selector finds no value for the instance."""
+    metric, row = selector.metric, signal_of(selector.metric)
     allowed = {*instance.pairs, *(pair for row in instance.related for pair in row)}
+    allowed |= {(m.label, m.value) for m in selector.matchers if m.op == "="}
     for found in (*reasons.get(metric, ()), *(reasons.get(row.name, ()) if row is not None and row.name != metric else ())):
         if set(found.labels) <= allowed:
             return found

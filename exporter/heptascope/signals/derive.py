@@ -52,6 +52,10 @@ class Out:
         if (name, pairs) not in self._given:
             self.missing.append(Missing(name, reason, detail, pairs))
 
+    def reason(self, name: str, pairs: Labels) -> tuple[Reason, str] | None:
+        """Return why `name` is missing, if that has been said in this pass."""
+        return next(((m.reason, m.detail) for m in self.missing if m.signal == name and m.labels == pairs), None)
+
 
 class Deriver:
     """Holds the counters that derivation owns, and makes one reading a pass."""
@@ -65,7 +69,8 @@ class Deriver:
     def step(self, now: float) -> Reading:
         """Return the reading of everything that can be derived at `now`."""
         settings, window = self._settings, self._store.window
-        out = Out(self._given())
+        given = self._store.given_derived(SOURCE)
+        out = Out(given)
         reasons = self._store.missing()
         gpus = derive_gpu.derive_gpus(window, now, settings.window, settings.peaks, out)
         mapping, ambiguous = map_gpus(window, settings.engine_gpus)
@@ -78,9 +83,8 @@ class Deriver:
             entity = (key.get("engine", ""), key.get("rank", ""))
             mine_pairs = [labels(gpu=g, uuid=u) for g, u in mapping.get(entity, ())]
             cards = [gpus[p] for p in mine_pairs if p in gpus]
-            context = derive_engine.Context(window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds)
+            context = derive_engine.Context(
+                window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds, given
+            )
             derive_engine.derive_engine(context, out)
         return Reading(SOURCE, now, out.samples, [], out.missing, out.quality)
-
-    def _given(self) -> set[tuple[str, Labels]]:
-        return self._store.given_derived(SOURCE)

@@ -1,0 +1,136 @@
+"""Recordings with something taken away: what a card without GPM, a hidden host or an old engine would have shown of the same load.
+
+A degradation takes one row of a recording and returns it changed, or None to leave it out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from support.recordings import read_lines
+
+Row = dict[str, Any]
+Degradation = Callable[[Row], Row | None]
+
+# Families of vLLM 0.8.0 (V1) that these recordings have too, by their name of today; everything else came later.
+_OLD_NAMES = {
+    "vllm:num_requests_running": "vllm:num_requests_running",
+    "vllm:num_requests_waiting": "vllm:num_requests_waiting",
+    "vllm:kv_cache_usage_perc": "vllm:gpu_cache_usage_perc",
+    "vllm:prefix_cache_queries": "vllm:gpu_prefix_cache_queries",
+    "vllm:prefix_cache_hits": "vllm:gpu_prefix_cache_hits",
+    "vllm:num_preemptions": "vllm:num_preemptions",
+    "vllm:prompt_tokens": "vllm:prompt_tokens",
+    "vllm:generation_tokens": "vllm:generation_tokens",
+    "vllm:iteration_tokens_total": "vllm:iteration_tokens_total",
+    "vllm:time_to_first_token_seconds": "vllm:time_to_first_token_seconds",
+    "vllm:inter_token_latency_seconds": "vllm:time_per_output_token_seconds",
+    "vllm:e2e_request_latency_seconds": "vllm:e2e_request_latency_seconds",
+    "vllm:request_queue_time_seconds": "vllm:request_queue_time_seconds",
+    "vllm:request_prefill_time_seconds": "vllm:request_prefill_time_seconds",
+    "vllm:request_decode_time_seconds": "vllm:request_decode_time_seconds",
+    "vllm:request_prompt_tokens": "vllm:request_prompt_tokens",
+    "vllm:request_generation_tokens": "vllm:request_generation_tokens",
+    "vllm:request_success": "vllm:request_success",
+    "vllm:cache_config_info": "vllm:cache_config_info",
+}
+_BLOCKS = ("vllm:prefix_cache_queries", "vllm:prefix_cache_hits")
+_LATER_LABELS = ("engine", "kv_cache_size_tokens", "kv_cache_max_concurrency")
+_LINE = re.compile(r"(?P<head>#\s+(?:HELP|TYPE)\s+)?(?P<name>[A-Za-z_][\w:]*?)(?P<suffix>_total|_bucket|_sum|_count|_created)?(?P<rest>[ {].*)")
+_LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)",?')
+
+
+def without_gpm(row: Row) -> Row | None:
+    """Take away what only GPM gives, as on cards before Hopper: ratios of activity, PCIe and NVLink traffic."""
+    return {key: value for key, value in row.items() if key != "gpm"}
+
+
+def without_engine(row: Row) -> Row | None:
+    """Let every fetch of an engine's page fail."""
+    return {"t": row["t"], "dt": row["dt"], "error": "ConnectError: connection refused"} if "text" in row else row
+
+
+def without_host(row: Row) -> Row | None:
+    """Take away the host's lines, as in a pod that does not share process ids."""
+    return None if row.get("kind") == "host" else row
+
+
+def without_slow(row: Row) -> Row | None:
+    """Take away the slow lines: links, processes on the GPU, the driver's own counters of slowdowns."""
+    return None if row.get("kind") == "slow" else row
+
+
+def without_gpu(row: Row) -> Row | None:
+    """Take away everything of the GPUs: only engine and host are left."""
+    return None if row.get("kind") in ("gpu", "slow", "header") else row
+
+
+def old_engine(row: Row) -> Row | None:
+    """Rewrite a page as vLLM 0.8.0 would have shown it: old names, no rank label, blocks for tokens, later families gone."""
+    return {**row, "text": old_page(row["text"])} if "text" in row else row
+
+
+def old_page(text: str) -> str:
+    """Return the page of vLLM 0.25 as that of vLLM 0.8.0."""
+    block = re.search(r'vllm:cache_config_info\{.*?block_size="(\d+)"', text)
+    size = float(block[1]) if block else 16.0
+    return "".join(f"{line}\n" for line in (_old_line(line, size) for line in text.splitlines()) if line is not None)
+
+
+def _old_line(line: str, block_size: float) -> str | None:
+    if ":" not in line:
+        return line
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return None
+    name, suffix = match["name"], match["suffix"] or ""
+    if name not in _OLD_NAMES and name + suffix in _OLD_NAMES:  # a family whose own name ends like a suffix
+        name, suffix = name + suffix, ""
+    old = _OLD_NAMES.get(name)
+    if old is None or suffix == "_created":
+        return None
+    if match["head"]:
+        return f"{match['head']}{old}{suffix}{match['rest'].replace('tokens', 'blocks') if name in _BLOCKS else match['rest']}"
+    labels, _, value = match["rest"].rpartition(" ")
+    kept = ",".join(f'{k}="{v}"' for k, v in _LABEL.findall(labels) if k not in _LATER_LABELS)
+    number = float(value) / block_size if name in _BLOCKS else value
+    return f"{old}{suffix}{{{kept}}} {number}"
+
+
+DEGRADATIONS: Mapping[str, Degradation] = {
+    "without GPM": without_gpm,
+    "without engine": without_engine,
+    "without host": without_host,
+    "without slow rows": without_slow,
+    "without GPU": without_gpu,
+    "old engine": old_engine,
+}
+
+
+def degrade(source: Path, target: Path, *changes: Degradation) -> Path:
+    """Write the recording `source` with all `changes` to the folder `target`; labels and times stay. Return `target`."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in source.iterdir():
+        if not path.name.endswith(".jsonl.gz"):
+            shutil.copy(path, target / path.name)
+            continue
+        kept = [row for row in (_changed(row, changes) for row in read_lines(path)) if row is not None]
+        if kept:
+            text = "".join(f"{json.dumps(row)}\n" for row in kept)
+            (target / path.name).write_bytes(gzip.compress(text.encode(), compresslevel=1))
+    return target
+
+
+def _changed(row: Row, changes: tuple[Degradation, ...]) -> Row | None:
+    for change in changes:
+        changed = change(row)
+        if changed is None:
+            return None
+        row = changed
+    return row
