@@ -75,6 +75,8 @@ class Diagnoser:
             for f in findings if f.state is FindingState.CANNOT_TELL
         )  # fmt: skip
         state = _state(store, engine, root, symptoms, limiter)
+        if state is VerdictState.HEALTHY and limiter is not None and self._may_be_fault(limiter, findings):
+            state = VerdictState.CANNOT_TELL
         signature = (state, limiter.rule if limiter else "", tuple(sorted(c.rule for c in root)))
         known = self._since.get(engine)
         since = known[1] if known is not None and known[0] == signature else now
@@ -111,6 +113,14 @@ class Diagnoser:
         lead = (best.value or 0.0) - (ranked[1].value or 0.0) if len(ranked) > 1 else 1.0
         sure = Confidence.DIRECT if lead >= CLEAR_LEAD else Confidence.INFERRED if lead >= SMALL_LEAD else Confidence.WEAK
         return self._claim(best, (), store, now, kinds, min(sure, best.rule.confidence, key=_ORDER.index))
+
+    def _may_be_fault(self, limiter: Claim, findings: Sequence[Finding]) -> bool:
+        """Whether another limiter, which is a fault too, may be what really limits, and neither can be judged: then nothing is healthy."""
+        unknown = [f.rule for f in findings if f.state is FindingState.CANNOT_TELL]
+        faults = {(rule.layer, rule.topic) for rule in unknown if rule.kind is RuleKind.FAULT}
+        return any(
+            rule.kind is RuleKind.LIMITER and limiter.rule in rule.explains and (rule.layer, rule.topic) in faults for rule in unknown
+        )
 
 
 def _step(action: Action, kinds: set[str]) -> str:
