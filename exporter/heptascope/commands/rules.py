@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -16,9 +17,21 @@ from heptascope.rules.rule import Rule
 WINDOW = "10s"
 
 
-@click.group()
+class _Group(click.Group):
+    """Imports `render` only when it is used: it needs more libraries than the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "render"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "render":
+            return importlib.import_module("heptascope.commands._render").command  # type: ignore[no-any-return]  # it is a command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Group)
 def command() -> None:
-    """List, show and check the rules of the catalogue."""
+    """List, show and check the rules of the catalogue, and render them as alerts."""
 
 
 @command.command("list")

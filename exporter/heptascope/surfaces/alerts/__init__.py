@@ -1,0 +1,1 @@
+"""Alerting rules, recording rules and Alertmanager's example configuration, rendered from the catalogue."""

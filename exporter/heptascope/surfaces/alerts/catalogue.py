@@ -1,0 +1,89 @@
+"""The catalogue's faults and symptoms as alerts: the same expressions, over minutes, joined by pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+
+from heptascope.model import Layer, RuleKind
+from heptascope.quantities import format_duration
+from heptascope.rules.rule import Rule
+from heptascope.surfaces.alerts.model import COMPONENT, POD, Alert, Group, RuleFile
+from heptascope.surfaces.alerts.overrides import Override
+from heptascope.surfaces.alerts.settings import RenderSettings
+from heptascope.surfaces.alerts.words import describe, phrases
+
+_KEEP_STEP_SECONDS = 60.0
+
+
+def alerting(rules: Iterable[Rule]) -> list[Rule]:
+    """Return the rules that alert: faults and symptoms. What merely limits is no reason to wake anyone."""
+    return [rule for rule in rules if rule.kind is not RuleKind.LIMITER]
+
+
+def heights(rules: Iterable[Rule]) -> dict[str, int]:
+    """Return for each rule the length of the longest chain of things that it explains."""
+    by_name = {rule.name: rule for rule in rules}
+
+    @cache
+    def height(name: str) -> int:
+        return max((1 + height(other) for other in by_name[name].explains), default=0)
+
+    return {name: height(name) for name in by_name}
+
+
+def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFile]:
+    """Return one file for each layer. Raises UserError for a change that a rule does not know."""
+    rules = list(rules)
+    high = heights(rules)
+    found: dict[Layer, list[Alert]] = {layer: [] for layer in Layer}
+    for rule in alerting(rules):
+        changes = settings.override(rule.name, rule.thresholds)
+        if changes.enabled:
+            found[rule.layer].append(alert_of(rule, settings, changes, high[rule.name]))
+    return [
+        RuleFile(
+            layer.value, f"Faults and symptoms of the {layer.value} layer.", (Group(f"{COMPONENT}-{layer.value}", tuple(found[layer])),)
+        )
+        for layer in Layer
+    ]
+
+
+def alert_of(rule: Rule, settings: RenderSettings, changes: Override, height: int) -> Alert:
+    """Return one rule as an alert. A cause is kept longer than what it explains, so that no consequence outlives it and pages."""
+    hold = first(changes.hold, settings.hold, rule.hold)
+    return Alert(
+        name=rule.name,
+        expr=expression(rule, settings, changes),
+        hold=hold,
+        keep=hold + min(hold, _KEEP_STEP_SECONDS) * height,
+        labels=_labels(rule, changes),
+        annotations={
+            "summary": rule.summary,
+            "description": describe(phrases()[rule.name], rule.entity),
+            "runbook_url": f"{settings.runbooks}/{rule.name}.md",
+        },
+    )
+
+
+def expression(rule: Rule, settings: RenderSettings, changes: Override) -> str:
+    """Return a rule's PromQL as Prometheus evaluates it."""
+    window = format_duration(first(changes.window, settings.window))
+    pod = ", ".join((*POD, settings.workload_label))
+    return replace(rule, overridden={**rule.overridden, **changes.thresholds}).text(window, pod)
+
+
+def first(*values: float | None) -> float:
+    """Return the first value that is set."""
+    return next(value for value in values if value is not None)
+
+
+def _labels(rule: Rule, changes: Override) -> Mapping[str, str]:
+    return {
+        "severity": changes.severity or rule.severity,
+        "component": COMPONENT,
+        "layer": rule.layer.value,
+        "topic": rule.topic,
+        "kind": rule.kind.value,
+    }
