@@ -86,6 +86,7 @@ ROWS: list[Signal] = [
     ),
     _own("series_dropped_total", _C, "", ("source",), "Values refused because they were impossible or not in the signal table."),
     _own("pass_duration_seconds", _G, "seconds", ("stage",), "Time that one pass of a stage took (ingest, derive, rules, render)."),
+    _own("clock_timestamp_seconds", _G, "seconds", (), "Unix time on this machine's clock when the page was made, to tell clock skew."),
     _own("window_bytes", _G, "bytes", (), "Memory of the in-process history."),
     _own("process_cpu_seconds_total", _C, "seconds", (), "CPU time used by heptascope."),
     _own("process_resident_bytes", _G, "bytes", (), "Resident memory of heptascope."),

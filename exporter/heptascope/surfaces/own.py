@@ -30,6 +30,7 @@ def own_values(snapshot: Snapshot, now: float) -> Values:
         **_sources(snapshot, now),
         "heptascope_signal_unavailable": _unavailable(snapshot),
         "heptascope_engine_signal_quality_info": _engine_quality(snapshot),
+        "heptascope_clock_timestamp_seconds": (((), now),),
         "heptascope_process_cpu_seconds_total": (((), time.process_time()),),
         "heptascope_process_resident_bytes": (((), resident_bytes()),),
     }
