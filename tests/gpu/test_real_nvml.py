@@ -1,6 +1,7 @@
-"""The NVML sources on the GPUs of this machine, beside known work. Collected by `make test-gpu`; needs torch for the work.
+"""The NVML sources on the GPUs of this machine, beside known work. Run by `make test-gpu`.
 
-What was measured is written to the file that HEPTASCOPE_GPU_RESULTS names, if it is set.
+The work is done by torch: by the Python that HEPTASCOPE_TORCH_PYTHON names, else by this one. What was measured is written to the
+file that HEPTASCOPE_GPU_RESULTS names, if it is set.
 """
 
 from __future__ import annotations
@@ -65,13 +66,13 @@ class Load:
 
     def __init__(self, kind: str) -> None:
         """Start and wait until it works."""
-        command = [sys.executable, str(SUPPORT / "gpu_load.py"), kind]
+        command = [os.environ.get("HEPTASCOPE_TORCH_PYTHON", sys.executable), str(SUPPORT / "gpu_load.py"), kind]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._points: list[tuple[float, float]] = []
         self._started = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
         assert self._started.wait(120)
-        assert self._points, "the load ended at once: does this Python have torch?"
+        assert self._points, "the load ended at once: set HEPTASCOPE_TORCH_PYTHON to a Python that has torch"
 
     def rate(self, begin: float, end: float) -> float:
         """Return work per second between two Unix times, by interpolation between the pieces of work."""
@@ -223,12 +224,17 @@ def test_a_copy_from_the_host(results: dict[str, Any]) -> None:
 
 def test_the_busy_counter_is_the_integral_of_a_fast_poll(results: dict[str, Any]) -> None:
     """Under an uneven load the 1 Hz chain and a 100 ms poll integrate to the same busy time within 1 %."""
+    out: dict[str, list[Reading]] = {"coarse": [], "fine": []}
     with opened(1.0) as (coarse, _), opened(0.1) as (fine, _), working("bursts"):
-        out: dict[str, list[Reading]] = {}
-        thread = threading.Thread(target=lambda: out.update(fine=poll(fine, 12.0, 0.1)[0]))
-        thread.start()
-        out["coarse"] = poll(coarse, 12.0, 1.0)[0]
-        thread.join()
+        coarse.read(time.time())
+        fine.read(time.time())
+        due = time.monotonic()
+        for tick in range(1, 121):
+            due += 0.1
+            time.sleep(max(0.0, due - time.monotonic()))
+            out["fine"].append(fine.read(time.time()))
+            if tick % 10 == 0:
+                out["coarse"].append(coarse.read(time.time()))
     found = {}
     for what in ("graphics_engine_active", "sm_active", "dram_active"):
         (slow_active, slow_time), (fast_active, fast_time) = integral(out["coarse"], what), integral(out["fine"], what)
@@ -354,3 +360,35 @@ def test_an_xid_is_counted(results: dict[str, Any]) -> None:
     results["xid"] = {"codes": codes, "dram_active_after": active, "cuda": ended.stdout.strip(), "stderr": ended.stderr[-200:]}
     assert codes
     assert active > 0.5
+
+
+_THREADS = """
+import threading, time
+from heptascope.sources.gpu import gpm
+from heptascope.sources.gpu.nvml import nvml_sources
+gpm.SHORTEST_WINDOW_SECONDS = 0.0
+fast, slow = nvml_sources()
+other, _ = nvml_sources()
+end, counts = time.time() + 8.0, {}
+def loop(name, source):
+    counts[name] = 0
+    while time.time() < end:
+        source.read(time.time())
+        counts[name] += 1
+threads = [threading.Thread(target=loop, args=item) for item in (("fast", fast), ("slow", slow), ("other", other))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+import json
+print(json.dumps(counts))
+"""
+
+
+def test_sources_in_several_threads(results: dict[str, Any]) -> None:
+    """Three sources at full speed in three threads do not bring NVML down: two threads inside GPM would (segmentation fault)."""
+    with working("bursts"):
+        out = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    results["threads"] = json.loads(out.stdout)
+    assert min(results["threads"].values()) > 10

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from heptascope.model import Reason
+from heptascope.sources.gpu import gpm
 from heptascope.sources.gpu.calls import Calls, Gpu, GpuLostError
 from heptascope.sources.gpu.gpm import LONGEST_HOLD_SECONDS, GpmChain
 from support.fake_nvml import GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, FakeClock, FakeGpu, FakeNvml, h200
@@ -221,6 +222,17 @@ def test_a_lost_gpu() -> None:
     bench.nvml.errors["nvmlGpmSampleGet"] = GPU_IS_LOST
     with pytest.raises(GpuLostError):
         bench.run(1.0)
+
+
+@pytest.mark.parametrize("function", ["nvmlGpmSampleGet", "nvmlGpmMetricsGet"])
+def test_only_one_thread_is_inside_gpm(function: str) -> None:
+    """Every GPM call is made with the process's lock held: two threads inside GPM bring a real NVML down."""
+    bench = Bench()
+    real = getattr(bench.nvml, function)
+    held: list[bool] = []
+    setattr(bench.nvml, function, lambda *args: (held.append(gpm._IN_GPM.locked()), real(*args))[1])
+    bench.run(1.0)
+    assert held == [True]
 
 
 def test_close_frees_every_sample() -> None:

@@ -44,6 +44,14 @@ def test_describe_an_h200(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("links", "up", "count"), [(18, 17, 17), (36, 36, 36), (18, 0, 0), (0, 0, 0)])
+def test_nvlinks_that_are_up(tmp_path: Path, links: int, up: int, count: int) -> None:
+    """Only links that are up count: a card whose bridge is not plugged in has none."""
+    call, card, _ = _calls(links)
+    card.values.update({("nvmlDeviceGetNvLinkState", link): 0 for link in range(up, links)})
+    assert describe(call, tmp_path)["nvlinks"] == count
+
+
 @pytest.mark.parametrize("text", ["-1\n", "none\n", None])
 def test_no_numa_node(tmp_path: Path, text: str | None) -> None:
     """A machine with one node says -1 or nothing: no label."""

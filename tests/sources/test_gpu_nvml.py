@@ -113,6 +113,20 @@ def test_slow_values_of_a_working_card() -> None:
     assert (value(reading, "sm_clock_max_hertz"), value(reading, "temperature_slowdown_celsius")) == (1.98e9, 89.0)
 
 
+@pytest.mark.parametrize(("fields", "speed"), [({90: 25000}, 18 * 25000e6), ({}, None)])
+def test_nvlink_speed_of_older_drivers(fields: dict[int, float], speed: float | None) -> None:
+    """Where the links' own speeds are not supported the common one counts; without either there is a reason."""
+    card = h200(links=18)
+    for link in range(18):
+        del card.fields[164, link]
+    card.fields.update(fields)
+    bench = Bench(card)
+    bench.read()
+    reading = bench.read_slow()
+    assert list(values(reading, "nvlink_bandwidth_bytes_per_second").values()) == ([] if speed is None else [speed])
+    assert [m.reason for m in reasons(reading, "nvlink_bandwidth_bytes_per_second")] == ([Reason.NOT_SUPPORTED] if speed is None else [])
+
+
 def test_constants_are_read_once() -> None:
     """Identity and maxima (1 ms a call) are not asked for again."""
     bench = Bench()
@@ -251,6 +265,26 @@ def test_a_gpu_that_answers_nothing() -> None:
     assert (value(reading, "up", gpu="0"), value(reading, "up", gpu="1")) == (1.0, 0.0)
 
 
+def test_a_gpu_lost_before_its_first_sample() -> None:
+    """A GPU that is lost between its facts and its first GPM sample is `up` 0; its XID errors cannot be told."""
+    card = h200()
+    card.errors["nvmlGpmQueryDeviceSupport"] = GPU_IS_LOST
+    reading = Bench(card).read()
+    assert value(reading, "up") == 0.0
+    assert [m.reason for m in reasons(reading, "xid_errors_total")] == [Reason.SOURCE_DOWN]
+
+
+def test_a_card_without_row_remapping() -> None:
+    """One refused call is the reason of all four values that it gives."""
+    card = h200()
+    card.errors["nvmlDeviceGetRemappedRows"] = NOT_SUPPORTED
+    bench = Bench(card)
+    bench.read()
+    reading = bench.read_slow()
+    found = [m.reason for name in ("remapped_rows_total", "row_remap_pending", "row_remap_failure") for m in reasons(reading, name)]
+    assert found == [Reason.NOT_SUPPORTED] * 4
+
+
 def test_the_slow_source_sees_a_loss_first() -> None:
     """A GPU that is lost in a slow read is lost for the fast source as well."""
     card = h200()
@@ -262,13 +296,22 @@ def test_the_slow_source_sees_a_loss_first() -> None:
 
 
 def test_xid_errors_are_counted() -> None:
-    """XID events since the start are counted by code; known codes stand at 0 before."""
+    """XID events since the start are counted by code, other events are not; known codes stand at 0 before."""
     card = h200()
     bench = Bench(card)
     assert value(bench.read(), "xid_errors_total", xid="79") == 0.0
-    card.events += [31, 31, 79]
+    card.events += [(8, 31), (8, 31), (0x10, 5), (8, 79)]
     reading = bench.read()
     assert [value(reading, "xid_errors_total", xid=code) for code in ("31", "79", "48")] == [2.0, 1.0, 0.0]
+
+
+def test_a_storm_of_xids() -> None:
+    """More events than one read takes are counted in the reads that follow."""
+    card = h200()
+    bench = Bench(card)
+    bench.read()
+    card.events += [(8, 31)] * 300
+    assert [value(bench.read(), "xid_errors_total", xid="31") for _ in range(2)] == [256.0, 300.0]
 
 
 def test_the_xid_of_a_lost_gpu_is_seen() -> None:
@@ -276,7 +319,7 @@ def test_the_xid_of_a_lost_gpu_is_seen() -> None:
     card = h200()
     bench = Bench(card)
     bench.read()
-    card.events.append(79)
+    card.events.append((8, 79))
     card.lost = True
     reading = bench.read()
     assert (value(reading, "up"), value(reading, "xid_errors_total", xid="79")) == (0.0, 1.0)

@@ -266,6 +266,13 @@ def test_rows_of_a_gpu_that_the_header_lacks() -> None:
     assert values(reading, "power_watts") == {(("gpu", "2"), ("uuid", "GPU-z")): 5.0}
 
 
+def test_rows_without_the_uuid_of_the_header() -> None:
+    """A row that has only the index belongs to the header's GPU of that index."""
+    rows = GpuRows({"gpus": [{"gpu": 4, "uuid": "GPU-x"}, {"gpu": 5, "uuid": "GPU-y"}]})
+    reading = rows.fast([{"kind": "gpu", "t": 1.0, "gpu": 5, "power_w": 5.0}])
+    assert values(reading, "power_watts") == {(("gpu", "5"), ("uuid", "GPU-y")): 5.0}
+
+
 def test_an_unknown_xid_code_begins_at_zero() -> None:
     """Known codes stand at 0 from the start; another code is shown as 0 once, so that `increase()` sees its first error."""
     rows = GpuRows({"gpus": [{}]})

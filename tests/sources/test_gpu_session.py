@@ -147,6 +147,36 @@ def test_indexes_may_change_in_a_reload() -> None:
     assert value(reading, "up", uuid="GPU-a") == 0.0
 
 
+def test_the_driver_goes_away_while_it_is_listed() -> None:
+    """A driver that is unloaded between two calls of the opening is no lost GPU: the whole session failed."""
+    bench = Bench()
+    bench.nvml.errors["nvmlDeviceGetUUID"] = DRIVER_NOT_LOADED
+    with pytest.raises(SourceError, match="cannot list the GPUs"):
+        bench.read()
+    assert bench.nvml.init_count == 0
+
+
+def test_the_driver_goes_away_while_a_gpu_is_lost() -> None:
+    """A driver that is unloaded ends the session also where only a lost GPU is asked for."""
+    card = h200()
+    bench = Bench(card)
+    bench.read()
+    card.lost = True
+    bench.read()
+    bench.nvml.errors["nvmlDeviceGetHandleByUUID"] = DRIVER_NOT_LOADED
+    with pytest.raises(SourceError, match="opened again"):
+        bench.read(2.0)
+
+
+def test_a_driver_without_version() -> None:
+    """A driver that does not tell its version leaves that label out."""
+    bench = Bench()
+    bench.nvml.errors["nvmlSystemGetDriverVersion"] = UNKNOWN
+    bench.read()
+    (pairs,) = values(bench.slow.read(bench.clock()), "info")
+    assert "driver" not in dict(pairs)
+
+
 def test_one_gpu_cannot_be_opened() -> None:
     """A GPU that is broken from the start is `up` 0; it appears in full once it can be opened."""
     bad = h200("GPU-b")

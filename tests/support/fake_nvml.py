@@ -66,7 +66,7 @@ def h200(uuid: str = "GPU-a", links: int = 0) -> FakeGpu:
     gpu = FakeGpu(uuid)
     if links:
         gpu.values.update({("nvmlDeviceGetNvLinkState", link): 1 for link in range(links)})
-        gpu.fields[90] = 26562
+        gpu.fields.update({(164, link): 26562 for link in range(links)})
     return gpu
 
 
@@ -82,8 +82,8 @@ class FakeGpu:
         self.nan: set[int] = set()
         self.no_gpm_id: set[int] = set()
         self.gpm = 1
-        self.events: list[int] = []
-        self.fields: dict[int, float] = {82: 35, 74: 0, 269: 0, 270: 0, 271: 0}
+        self.events: list[tuple[int, int]] = []  # type (8: XID) and code
+        self.fields: dict[Any, float] = {82: 35, 74: 0, 269: 0, 270: 0, 271: 0}
         self.sums: dict[int, float] = dict.fromkeys(GPM_NAMES, 0.0)
         self.t: float | None = None
         self.values: dict[Any, Any] = {
@@ -198,7 +198,7 @@ class FakeNvml:
             raise NVMLError(NOT_FOUND)
         return self._handle("nvmlDeviceGetHandleByUUID", gpu)
 
-    def nvmlDeviceGetFieldValues(self, handle: Any, fields: tuple[int, ...]) -> list[Any]:
+    def nvmlDeviceGetFieldValues(self, handle: Any, fields: tuple[Any, ...]) -> list[Any]:
         """Return field values, each with its own return code."""
         gpu = self._on("nvmlDeviceGetFieldValues", handle)
         return [
@@ -274,7 +274,8 @@ class FakeNvml:
             raise AssertionError("an event set was used after it was freed")
         if not events.gpu.events:
             raise NVMLError(TIMEOUT)
-        return SimpleNamespace(eventType=0x8, eventData=events.gpu.events.pop(0))
+        event_type, code = events.gpu.events.pop(0)
+        return SimpleNamespace(eventType=event_type, eventData=code)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a plain getter of the scenario's values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from heptascope.model import Reason
@@ -14,6 +15,9 @@ UNINITIALIZED, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 1, 3, 4, 6
 DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 9, 10, 12, 13
 GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH, NO_DATA = 15, 16, 18, 21
 ARGUMENT_VERSION_MISMATCH, DEPRECATED, GPU_NOT_FOUND = 25, 26, 28
+
+FieldId = int | tuple[int, int]
+"""An NVML field id, or (id, scope): the scope of a link's field is the link's number."""
 
 SESSION_ENDING = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, VERSION_MISMATCH})
 """The driver went away or was replaced: every handle is invalid."""
@@ -103,7 +107,7 @@ class Calls:
                 break
         return None
 
-    def fields(self, wanted: dict[str, int]) -> dict[str, Any]:
+    def fields(self, wanted: Mapping[str, FieldId]) -> dict[str, Any]:
         """Return NVML field values (key to field id) in one driver call; a field that failed is None."""
         out: dict[str, Any] = dict.fromkeys(wanted)
         open_keys = []
@@ -124,7 +128,7 @@ class Calls:
                 out[key] = self._field(key, wanted[key], values[position])
         return out
 
-    def _field(self, key: str, field: int, found: Any) -> Any:
+    def _field(self, key: str, field: FieldId, found: Any) -> Any:
         if found.nvmlReturn:
             return self.fail(key, found.nvmlReturn, f"NVML field {field}: {self.nvml.NVMLError(found.nvmlReturn)}", ("field", field))
         return getattr(found.value, _VALUE_MEMBERS[found.valueType])

@@ -7,6 +7,7 @@ card), its older sample is kept, so that its next window covers the lost time to
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -28,6 +29,13 @@ LONGEST_HOLD_SECONDS = 60.0
 _UNKNOWN: Why = (Reason.NOT_SUPPORTED, "this card or driver has no such GPM metric")
 _NO_SUCH_METRIC = frozenset({2, calls.NOT_SUPPORTED})
 _FORBIDDEN = "; ask for access to GPU counters (NVreg_RestrictProfilingToAdminUsers=0) or run as root"
+
+
+_IN_GPM = threading.Lock()
+"""Only one thread of a process may be inside GPM: a sample taken beside a request ends in a segmentation fault (driver 580, H200).
+
+Other NVML calls beside GPM were tried for thousands of reads and do no harm.
+"""
 
 
 class _Base:
@@ -102,7 +110,8 @@ class GpmChain:
     def _take(self) -> Any:
         sample = self._free.pop() if self._free else self._nvml.nvmlGpmSampleAlloc()
         try:
-            self._nvml.nvmlGpmSampleGet(self._handle, sample)
+            with _IN_GPM:
+                self._nvml.nvmlGpmSampleGet(self._handle, sample)
         except self._nvml.NVMLError:
             self._free.append(sample)
             raise
@@ -133,7 +142,8 @@ class GpmChain:
             if name not in self._seen:
                 slot.metricInfo.shortName = None
         try:
-            self._nvml.nvmlGpmMetricsGet(request)
+            with _IN_GPM:
+                self._nvml.nvmlGpmMetricsGet(request)
         except self._nvml.NVMLError:
             return {}
         values = {}
