@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from heptascope.model import Reading, Reason
+from heptascope.model import Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.gpu import session as session_module
 from heptascope.sources.gpu.backoff import Backoff
-from heptascope.sources.gpu.nvml import NvmlSlowSource, NvmlSource
+from heptascope.sources.gpu.nvml import NvmlSource
 from heptascope.sources.gpu.session import Session
 from support.fake_nvml import (
     DRIVER_NOT_LOADED,
@@ -21,29 +21,11 @@ from support.fake_nvml import (
     UNKNOWN,
     VERSION_MISMATCH,
     FakeClock,
-    FakeGpu,
-    FakeNvml,
     Gate,
     h200,
 )
+from support.gpu_bench import Bench
 from support.gpu_rows import reasons, value, values
-
-
-class Bench:
-    """Both sources on fake cards."""
-
-    def __init__(self, *cards: FakeGpu, devices: tuple[str, ...] = ()) -> None:
-        """Nothing is read yet."""
-        self.clock = FakeClock()
-        self.nvml = FakeNvml(list(cards) or [h200()], self.clock)
-        self.session = Session(self.nvml, devices, self.clock, self.clock)
-        self.fast = NvmlSource(self.session, 1.0, clock=self.clock, wait=self.clock.wait)
-        self.slow = NvmlSlowSource(self.session)
-
-    def read(self, seconds: float = 1.0) -> Reading:
-        """Let time pass and read the fast source."""
-        self.clock.t += seconds
-        return self.fast.read(self.clock())
 
 
 @pytest.mark.parametrize(
