@@ -15,8 +15,10 @@ from heptascope.rules.load import load
 from heptascope.seek import EngineSeeker, GpuSeeker
 from heptascope.sources.base import Source, SourceError
 from heptascope.sources.engine.discover import Found
+from heptascope.sources.gpu.calls import LIBRARY_NOT_FOUND
 from heptascope.sources.gpu.nvml import NvmlSource
 from heptascope.wiring import GPU_CHOICES, build_pipeline, overridden_rules
+from support.fake_nvml import FakeClock, FakeNvml, h200
 
 
 def test_a_threshold_can_be_changed() -> None:
@@ -72,6 +74,17 @@ def test_the_gpu_seeker_says_why_there_is_none_and_steps_aside_when_there_is(mon
     monkeypatch.setitem(wiring.GPU_CHOICES, "auto", (refuse, GPU_CHOICES["nvml"][0]))  # type: ignore[arg-type]  # as above
     assert Reading("gpu", 2.0) == seeker.read(2.0)
     assert [("gpu", ["nvml", "nvml_slow"])] == found
+
+
+def test_auto_takes_nvml_where_its_library_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe starts NVML and gives it back; where that fails the reason is the library's own."""
+    module = FakeNvml([h200()], FakeClock())
+    monkeypatch.setattr(wiring.library, "load", lambda: module)
+    assert ["nvml", "nvml_slow"] == [source.name for source in GPU_CHOICES["auto"][0](GpuSettings())]
+    assert (["nvmlInit", "nvmlShutdown"], 0) == (module.calls, module.init_count)
+    module.errors["nvmlInit"] = LIBRARY_NOT_FOUND
+    with pytest.raises(SourceError, match=r"libnvidia-ml\.so\.1 is not there"):
+        GPU_CHOICES["auto"][0](GpuSettings())
 
 
 def test_nvml_sources_have_the_configured_intervals() -> None:

@@ -33,7 +33,7 @@ class Demo:
         self._played, self._speed, self._say = played, speed, say
         self._stop = threading.Event()
         self._next = cycle(played)
-        self._turn()
+        self.turn()
 
     def start(self) -> None:
         """Start to step, and to change scenarios if there are several."""
@@ -46,11 +46,8 @@ class Demo:
         self._stop.set()
         self.daemon.stop()
 
-    def _change(self) -> None:
-        while not self._stop.wait(SCENARIO_SECONDS):
-            self._turn()
-
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Play the next scenario."""
         scenario = next(self._next)
         try:
             sources = replay_sources(Recording.open(scenario.path), self._speed)
@@ -58,6 +55,10 @@ class Demo:
             raise UserError(str(exc), where="--speed") from exc
         self.daemon.swap(sources)
         self._say(about(scenario))
+
+    def _change(self) -> None:
+        while not self._stop.wait(SCENARIO_SECONDS):
+            self.turn()
 
 
 def about(scenario: Scenario) -> str:
