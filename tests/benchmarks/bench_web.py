@@ -1,7 +1,8 @@
 """Measure the web surface: memory, and the latency of /metrics for eight scrapers that keep their connections.
 
-Run with `python tests/benchmarks/bench_web.py [SECONDS]`; prints one table. The page has about 500 series and 10 histograms
-and changes every second. The scrapers are a process of their own, so that they do not share the server's interpreter.
+Run with `python tests/benchmarks/bench_web.py [SECONDS]` on a machine with nothing else to do; prints one table and exits 1
+above a limit. The page has about 500 series and 10 histograms and changes every second. The scrapers are a process of their
+own, so that they do not share the server's interpreter.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def scrapers(port: int, seconds: float) -> None:
     print(json.dumps(latencies))
 
 
-def serve(seconds: float) -> None:
-    """Serve changing snapshots, have them scraped, print the table."""
+def measure(seconds: float) -> bool:
+    """Serve changing snapshots, have them scraped, print the table; return whether all limits are kept."""
     sys.path.insert(0, str(TESTS))
     bare = resident_mib()
     from heptascope.surfaces.web.app import create_app
@@ -89,6 +90,7 @@ def serve(seconds: float) -> None:
     for name, value, unit, limit in rows:
         verdict = "" if limit is None else f"  limit {limit:g} {unit}: {'ok' if value <= limit else 'OVER'}"
         print(f"  {name:<48} {value:8.2f} {unit}{verdict}")
+    return all(limit is None or value <= limit for _, value, _, limit in rows)
 
 
 def resident_mib() -> float:
@@ -96,8 +98,13 @@ def resident_mib() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Measure, or be the scrapers of a measurement."""
     if sys.argv[1:2] == ["--scrapers"]:
         scrapers(int(sys.argv[2]), float(sys.argv[3]))
     else:
-        serve(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)
+        sys.exit(not measure(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0))
+
+
+if __name__ == "__main__":
+    main()
