@@ -136,6 +136,7 @@ def test_fields_of_odd_types_are_read_where_they_can_be() -> None:
     build = TraceBuilder()
     build.kernel("usual", 0, 10)
     build.events += [
+        "not an event",
         {
             "ph": "X",
             "cat": "kernel",
@@ -157,7 +158,6 @@ def test_fields_of_odd_types_are_read_where_they_can_be() -> None:
             "args": {"correlation": 10**30, "device": "x", "grid": "big"},
         },
         {"ph": "X", "cat": "kernel", "name": "lost", "pid": 0, "tid": 7, "ts": {}, "dur": 5},
-        "not an event",
     ]
     trace = build.trace()
     assert [("usual", 0, 10_000, 0), ("text", 20_000, 25_000, 0), ("huge", 40_000, 45_000, 0)] == _rows(trace)

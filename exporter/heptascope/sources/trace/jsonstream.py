@@ -20,6 +20,7 @@ CHUNK = 512 << 10
 """Bytes parsed at a time: its objects still fit the processor's cache, which larger pieces do not (measured: docs/trace.md)."""
 _LARGEST_EVENT = 64 << 20  # more bytes than this without a cut are damage, not an event
 _LARGEST_TAIL = 256 << 10  # what may stand behind the array
+_LONGEST_BLANK = 256  # white space that may stand between the last event and the array's end
 _TRIES = 16  # places tried before more is read
 _BLANK = b"\xef\xbb\xbf \t\r\n"  # a byte order mark, and white space
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
@@ -100,8 +101,9 @@ class EventStream:
 
     def _finish(self, decode: Decode) -> Iterator[list[Any]]:
         """Parse what is left: the last events and the tail, or as many events as a file without an end still holds."""
-        end, stop = len(self._buffer), max(len(self._buffer) - _LARGEST_TAIL, 0)
-        while not self.problem and (end := self._buffer.rfind(b"]", stop, end)) >= 0:
+        for end in _closings(self._buffer):
+            if self.problem:
+                break
             tail = _parse(msgspec.json.decode, b'{"":0' + self._buffer[end + 1 :].rstrip().removesuffix(b"}") + b"}").value
             piece = None if tail is None else _parse(decode, b"[" + self._buffer[:end] + b"]").value
             if piece is not None:
@@ -111,6 +113,14 @@ class EventStream:
         piece = self._cut(decode)
         self.problem = self._source.problem or self.problem or ("the JSON is damaged" if self._broken else "the JSON ends early")
         yield piece or []
+
+
+def _closings(buffer: bytes) -> Iterator[int]:
+    """Yield places that can be the end of the array, from the back: a `]` behind an event or the array's begin."""
+    end, stop = len(buffer), max(len(buffer) - _LARGEST_TAIL, 0)
+    while (end := buffer.rfind(b"]", stop, end)) >= 0:
+        if buffer[max(end - _LONGEST_BLANK, 0) : end].rstrip()[-1:] in (b"}", b""):
+            yield end
 
 
 def _last_place(buffer: bytes, limit: int) -> tuple[int, int] | None:
