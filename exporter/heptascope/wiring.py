@@ -30,7 +30,7 @@ def build_pipeline(settings: Settings, engine_gpus: Mapping[str, Sequence[str]])
     slo = settings.slo.model_dump(exclude_none=True)
     peaks = {model: CardPeaks(**peak.model_dump()) for model, peak in settings.peaks.items()}
     derive = DeriveSettings(window=settings.rules.window, engine_gpus=engine_gpus, peaks=peaks, slo_seconds=slo)
-    judge = Diagnoser(overridden_rules(load_catalogue(), settings.rules), JudgeSettings(window=settings.rules.window), engine_gpus)
+    judge = Diagnoser(overridden_rules(load_catalogue(), settings.rules), JudgeSettings(window=settings.rules.window))
     return Pipeline(derive, judge, Window(settings.window.retention))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from heptascope.model import Confidence, FindingState, RuleKind, VerdictState
@@ -25,11 +25,9 @@ _WORST = (VerdictState.IDLE, VerdictState.HEALTHY, VerdictState.CANNOT_TELL, Ver
 class Diagnoser:
     """The rules room as the pipeline sees it: judges once a pass, and remembers since when the verdict stands."""
 
-    def __init__(
-        self, rules: Iterable[Rule], settings: JudgeSettings | None = None, engine_gpus: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
+    def __init__(self, rules: Iterable[Rule], settings: JudgeSettings | None = None) -> None:
         """Judge with `rules`."""
-        self.judge = RuleJudge(rules, settings, engine_gpus)
+        self.judge = RuleJudge(rules, settings)
         self.findings: list[Finding] = []
         self.latest: Verdict | None = None
         self._since: dict[str, tuple[object, float]] = {}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from heptascope.model import FindingState, Labels, Missing, Reason
 from heptascope.rules import promql
 from heptascope.rules.rule import ENTITY_LABELS, Rule
-from heptascope.signals.mapping import known_engines, known_gpus, map_gpus
+from heptascope.signals.mapping import known_engines, known_gpus
 from heptascope.signals.schema import SCHEMA, signal_of
 from heptascope.signals.schema_row import Kind
 from heptascope.signals.store import Store
@@ -59,15 +59,20 @@ class JudgeSettings:
     hold: float = 3.0
 
 
-def instances(window: Window, engine_gpus: Mapping[str, Sequence[str]]) -> list[Instance]:
+def instances(window: Window) -> list[Instance]:
     """Return every engine rank and GPU that is known now, each with its counterpart."""
-    mapping, _ = map_gpus(window, engine_gpus)
-    gpus = {gpu: tuple(p for p in (("gpu", gpu[0]), ("uuid", gpu[1])) if p[1]) for gpu in known_gpus(window)}
-    engines = {e: tuple(p for p in (("engine", e[0]), ("rank", e[1])) if p[1]) for e in known_engines(window)}
-    out = [Instance("engine", pairs, tuple(gpus[g] for g in mapping.get(e, ()) if g in gpus)) for e, pairs in engines.items()]
-    for gpu, pairs in gpus.items():
-        out.append(Instance("gpu", pairs, tuple(engines[e] for e, mine in mapping.items() if gpu in mine and e in engines)))
-    return out
+    gpus = [_pairs(("gpu", gpu[0]), ("uuid", gpu[1])) for gpu in known_gpus(window)]
+    engines = [_pairs(("engine", e[0]), ("rank", e[1])) for e in known_engines(window)]
+    served = [s.pairs for s in window.series("heptascope_engine_gpu_info") if s.live]
+    serves = [
+        (_pairs(*(p for p in row if p[0] in ("engine", "rank"))), _pairs(*(p for p in row if p[0] in ("gpu", "uuid")))) for row in served
+    ]
+    out = [Instance("engine", pairs, tuple(gpu for engine, gpu in serves if engine == pairs and gpu in gpus)) for pairs in engines]
+    return out + [Instance("gpu", pairs, tuple(e for e, gpu in serves if gpu == pairs and e in engines)) for pairs in gpus]
+
+
+def _pairs(*pairs: tuple[str, str]) -> Labels:
+    return tuple(pair for pair in pairs if pair[1])
 
 
 class _Presence:
@@ -109,13 +114,10 @@ def concerns(row: Labels, instance: Instance) -> bool:
 class RuleJudge:
     """Evaluates the catalogue once a pass and keeps the state of each rule and instance."""
 
-    def __init__(
-        self, rules: Iterable[Rule], settings: JudgeSettings | None = None, engine_gpus: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
+    def __init__(self, rules: Iterable[Rule], settings: JudgeSettings | None = None) -> None:
         """Compile every rule for the in-process window. Raises UserError naming file and line."""
         self.settings = settings or JudgeSettings()
         self.rules = {rule.name: rule for rule in rules}
-        self._engine_gpus = engine_gpus or {}
         duration = f"{round(self.settings.window * 1000)}ms"
         self._compiled = {
             rule.name: promql.compile(rule.text(duration), where=rule.where) for rule in self.rules.values() if not rule.needs_baseline
@@ -131,7 +133,7 @@ class RuleJudge:
     def step(self, store: Store, now: float) -> list[Finding]:
         """Judge every rule for every instance known at `now`."""
         window, reasons = store.window, by_signal(store.missing())
-        before, self.instances = self.instances, instances(window, self._engine_gpus)
+        before, self.instances = self.instances, instances(window)
         if self._shape != window.shape or before != self.instances:
             self._shape = window.shape
             self._absent.clear()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample, labels
 from heptascope.signals import derive_engine, derive_gpu
 from heptascope.signals.ceilings import CardPeaks
-from heptascope.signals.mapping import map_gpus
+from heptascope.signals.mapping import gpu_of, map_gpus
 from heptascope.signals.store import Store
 
 SOURCE = "derived"
@@ -73,7 +73,9 @@ class Deriver:
         out = Out(given)
         reasons = self._store.missing()
         gpus = derive_gpu.derive_gpus(window, now, settings.window, settings.peaks, out)
-        mapping, ambiguous = map_gpus(window, settings.engine_gpus)
+        resting = {gpu_of(pairs) for pairs, card in gpus.items() if card.works is False}
+        mapping, ambiguous = map_gpus(window, {**settings.engine_gpus, **_told(given)}, resting)
+        work: dict[Labels, set[bool | None]] = {}
         for (engine, rank), mine in mapping.items():
             for gpu, uuid in mine:
                 out.add("heptascope_engine_gpu_info", labels(engine=engine, rank=rank, gpu=gpu, uuid=uuid), 1.0)
@@ -81,10 +83,20 @@ class Deriver:
             self._busy.advance(window, pairs, now, out)
             key = dict(pairs)
             entity = (key.get("engine", ""), key.get("rank", ""))
-            mine_pairs = [labels(gpu=g, uuid=u) for g, u in mapping.get(entity, ())]
-            cards = [gpus[p] for p in mine_pairs if p in gpus]
+            cards = [gpus[p] for p in (labels(gpu=g, uuid=u) for g, u in mapping.get(entity, ())) if p in gpus]
             context = derive_engine.Context(
                 window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds, given
             )
-            derive_engine.derive_engine(context, out)
+            had_work = derive_engine.derive_engine(context, out)
+            for card in cards:
+                work.setdefault(card.pairs, set()).add(had_work)
+        for pairs, card in gpus.items():
+            if card.works is not None:
+                out.add("heptascope_gpu_has_work", pairs, float(card.works and work.get(pairs) != {False}))
         return Reading(SOURCE, now, out.samples, [], out.missing, out.quality)
+
+
+def _told(given: set[tuple[str, Labels]]) -> dict[str, list[str]]:
+    """Return the GPUs of each engine where a source itself says which serve it."""
+    rows = [dict(pairs) for name, pairs in given if name == "heptascope_engine_gpu_info"]
+    return {row.get("engine", ""): [r.get("gpu", "") for r in rows if r.get("engine") == row.get("engine")] for row in rows}

@@ -115,8 +115,8 @@ class BusyTime:
         out.add(_PREFIX + "busy_seconds_total", pairs, total)
 
 
-def derive_engine(c: Context, out: Collector) -> None:
-    """Derive every engine signal that the window allows."""
+def derive_engine(c: Context, out: Collector) -> bool | None:
+    """Derive every engine signal that the window allows; return whether the engine had work, None if nothing tells."""
     busy = share_positive(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)
     share = busy[0] / busy[1] if busy else None
     work = _has_work(c, out)
@@ -132,6 +132,7 @@ def derive_engine(c: Context, out: Collector) -> None:
             out.add(_PREFIX + "slo_seconds", pairs, c.slo_seconds[latency], Quality.EXACT)
         else:
             out.lack(_PREFIX + "slo_seconds", pairs, Reason.NOT_CONFIGURED, f"no objective is set; set slo.{latency}")
+    return work
 
 
 def _has_work(c: Context, out: Collector) -> bool | None:

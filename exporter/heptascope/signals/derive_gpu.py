@@ -24,13 +24,17 @@ class Collector(Protocol):
 
 @dataclass(slots=True)
 class Card:
-    """One GPU over the derivation window: activity ratios, rates in bytes/s, peaks. A missing key is an unknown value."""
+    """One GPU over the derivation window: activity ratios, rates in bytes/s, peaks. A missing key is an unknown value, as is None.
+
+    `works` says whether it ran kernels, for whomever.
+    """
 
     pairs: Labels
     activity: dict[str, float] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
     pcie_usable: float | None = None
     nvlink_bandwidth: float | None = None
+    works: bool | None = None
 
 
 def _activity(window: Window, pairs: Labels, now: float, span: float) -> dict[str, float]:
@@ -82,7 +86,7 @@ HAS_WORK_POWER = 0.4
 only spins 0.27, decode 0.65)."""
 
 
-def _has_work(window: Window, card: Card, now: float, span: float, out: Collector) -> None:
+def _works(window: Window, card: Card, now: float, span: float) -> bool | None:
     known = [
         card.activity[what] for what in ("graphics_engine_active", "sm_active", "dram_active", "tensor_active") if what in card.activity
     ]
@@ -91,9 +95,8 @@ def _has_work(window: Window, card: Card, now: float, span: float, out: Collecto
         known = [used] if used is not None else []
     power, limit = (mean(window.get(f"heptascope_gpu_{w}_watts", card.pairs), now, span) for w in ("power", "power_limit"))
     if known:
-        out.add("heptascope_gpu_has_work", card.pairs, float(max(known) >= HAS_WORK_SHARE), Quality.EXACT)
-    elif power is not None and limit:
-        out.add("heptascope_gpu_has_work", card.pairs, float(power >= HAS_WORK_POWER * limit))
+        return max(known) >= HAS_WORK_SHARE
+    return power >= HAS_WORK_POWER * limit if power is not None and limit else None
 
 
 def _neighbours(window: Window, now: float, span: float, out: Collector) -> None:
@@ -141,7 +144,7 @@ def derive_gpus(window: Window, now: float, span: float, peaks: Mapping[str, Car
         width = _last(window, "heptascope_gpu_pcie_link_width_max", pairs)
         card.pcie_usable = ceilings.pcie_usable(generation, width) if generation and width else None
         card.nvlink_bandwidth = _last(window, "heptascope_gpu_nvlink_bandwidth_bytes_per_second", pairs)
-        _has_work(window, card, now, span, out)
+        card.works = _works(window, card, now, span)
         _estimates(window, card, infos.get(pairs, {}), now, span, peaks, out)
     _neighbours(window, now, span, out)
     return cards

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
+from heptascope.model import Labels
 from heptascope.signals.window import Window
 
 Entity = tuple[str, str]  # engine, rank
@@ -50,10 +52,37 @@ def _by_process(window: Window, ranks: Mapping[str, list[str]]) -> dict[Entity, 
     return {entity: sorted(gpus) for entity, gpus in found.items()}
 
 
-def map_gpus(window: Window, configured: Mapping[str, Sequence[str]]) -> tuple[dict[Entity, list[Gpu]], set[Entity]]:
+def gpu_of(pairs: Labels) -> Gpu:
+    """Return the index and uuid in a series' labels."""
+    row = dict(pairs)
+    return row.get("gpu", ""), row.get("uuid", "")
+
+
+def _size(window: Window, engine: str) -> float | None:
+    """Return how many GPUs an engine's parallel sizes ask for, None where they are not known."""
+    sizes = [
+        {s.labels.get("engine", ""): s.v[-1] for s in window.series(f"heptascope_engine_{axis}_parallel_size") if s.live}.get(engine)
+        for axis in ("tensor", "pipeline")
+    ]
+    return None if sizes[0] is None else sizes[0] * (sizes[1] or 1.0)
+
+
+def _lone(window: Window, engine: str, gpus: list[Gpu], resting: AbstractSet[Gpu]) -> list[Gpu] | None:
+    """Return the GPUs of the only engine: all that it needs or, where that is not known, all that do not rest beside those that work."""
+    working = [gpu for gpu in gpus if gpu not in resting] or gpus
+    size = _size(window, engine)
+    if len(gpus) == 1 or size == len(gpus):
+        return gpus
+    return working if size is None or size == len(working) else None
+
+
+def map_gpus(
+    window: Window, configured: Mapping[str, Sequence[str]], resting: AbstractSet[Gpu] = frozenset()
+) -> tuple[dict[Entity, list[Gpu]], set[Entity]]:
     """Return (GPUs of each engine rank, the ranks for which they cannot be told).
 
-    Process ids show only devices on which a process holds memory; a lone engine with one rank is served by every GPU that we see.
+    Process ids show only devices on which a process holds memory. A lone engine with one rank is served by the GPUs that we see, but for
+    those in `resting` (they run no kernels) beside others that work: a sidecar may see every GPU of its node.
     """
     gpus, entities = known_gpus(window), known_engines(window)
     ranks: dict[str, list[str]] = {}
@@ -64,12 +93,13 @@ def map_gpus(window: Window, configured: Mapping[str, Sequence[str]]) -> tuple[d
     ambiguous: set[Entity] = set()
     for engine, rank in entities:
         wanted = configured.get(engine)
+        lone = _lone(window, engine, gpus, resting) if len(entities) == 1 else None
         if wanted is not None and len(ranks[engine]) == 1:
             found[engine, rank] = [g for g in gpus if g[0] in wanted or g[1] in wanted]
         elif (engine, rank) in by_process:
             found[engine, rank] = by_process[engine, rank]
-        elif len(entities) == 1:
-            found[engine, rank] = gpus
+        elif lone is not None:
+            found[engine, rank] = lone
         elif gpus:
             ambiguous.add((engine, rank))
     return found, ambiguous
