@@ -10,7 +10,7 @@ signals:
 
 Gauges and infos take `value`, counters `rate` (per second), histograms `distribution`. Labels that are left out are filled in for one
 engine and one GPU. The engine counts as working unless the file says how much it runs, waits or generates, and as running without
-speculation unless the file names a signal of it.
+speculation unless the file names a signal of it; one engine without parallel sizes is served by all GPUs of the file.
 """
 
 from __future__ import annotations
@@ -153,21 +153,23 @@ def _completed(given: list[Given]) -> Iterator[Given]:
                 yield Given(SCHEMA[f"heptascope_gpu_{what}_ratio"], g.pairs, g.value)
         elif not g.signal.name.endswith("_sampled_seconds_total"):
             yield g
-    yield from _engines(given, names)
     gpus = {labels(**{k: v for k, v in g.pairs if k in ("gpu", "uuid")}) for g in given if "gpu" in g.signal.labels}
+    yield from _engines(given, names, len(gpus))
     if "heptascope_gpu_info" not in names:
         for pairs in sorted(gpus):
             yield Given(SCHEMA["heptascope_gpu_info"], pairs, 1.0)
 
 
-def _engines(given: list[Given], names: set[str]) -> Iterator[Given]:
-    """Yield what each engine would have said of itself: that it is there, that it works, that it speculates or does not."""
+def _engines(given: list[Given], names: set[str], gpus: int) -> Iterator[Given]:
+    """Yield what each engine would have said of itself: that it is there, that it works, whether it speculates, how many GPUs it needs."""
     engines = {labels(**{k: v for k, v in g.pairs if k in ("engine", "rank")}) for g in given if "engine" in g.signal.labels}
-    speculates = any(name.startswith("heptascope_engine_spec_") for name in names)
-    says = {"info": 1.0, "speculation_enabled": float(speculates)}
+    entities = sorted({labels(**{"rank": "0", **dict(pairs)}) for pairs in engines})
+    says = {"info": 1.0, "speculation_enabled": float(any(name.startswith("heptascope_engine_spec_") for name in names))}
     if not names & {f"heptascope_engine_{name}" for name in _LOAD}:
         says["has_work"] = 1.0
-    for pairs in sorted({labels(**{"rank": "0", **dict(p)}) for p in engines}):
+    if gpus and len(entities) == 1 and not any(name.endswith("_parallel_size") for name in names):
+        says["tensor_parallel_size"] = float(gpus)
+    for pairs in entities:
         for name, value in says.items():
             if f"heptascope_engine_{name}" not in names:
                 yield Given(SCHEMA[f"heptascope_engine_{name}"], pairs, value)

@@ -18,6 +18,9 @@ CLEAR_LEAD, SMALL_LEAD = 0.15, 0.05
 """Distance of the limiter's score to the next one from which it is direct, or at least inferred (own choice: the spread of a
 resource's pressure between one-second windows of the H200 recordings is below 0.05)."""
 
+STEP_RESOURCES = ("dram", "tensor", "host")
+"""Resources that every step uses: a load that none of them limits is too light for anything to."""
+
 _ORDER = (Confidence.WEAK, Confidence.INFERRED, Confidence.DIRECT)
 _WORST = (VerdictState.IDLE, VerdictState.HEALTHY, VerdictState.CANNOT_TELL, VerdictState.DEGRADED)
 
@@ -72,7 +75,7 @@ class Diagnoser:
             Unknown(f.rule.name, f.rule.layer, f.rule.topic, f.rule.kind, f.instance.pairs, f.missing)
             for f in findings if f.state is FindingState.CANNOT_TELL
         )  # fmt: skip
-        state = _state(store, engine, root, symptoms, limiter)
+        state = _state(store, engine, root, symptoms, known=limiter is not None or _light(findings))
         if state is VerdictState.HEALTHY and limiter is not None and self._may_be_fault(limiter, findings):
             state = VerdictState.CANNOT_TELL
         signature = (state, limiter.rule if limiter else "", tuple(sorted(c.rule for c in root)))
@@ -143,7 +146,15 @@ def _engine_kinds(store: Store, engine: str) -> set[str]:
     return {row["kind"] for row in rows if row.get("kind") and (not engine or row.get("engine") == engine)}
 
 
-def _state(store: Store, engine: str, root: Sequence[Claim], symptoms: Sequence[Claim], limiter: Claim | None) -> VerdictState:
+def _light(findings: Sequence[Finding]) -> bool:
+    """Whether it is known of every resource of a step that it does not limit."""
+    wanted = {("resource", resource) for resource in STEP_RESOURCES}
+    about = [f for f in findings if f.rule.kind is RuleKind.LIMITER and f.rule.evidence and f.rule.evidence[0].only in wanted]
+    return bool(about) and all(f.state is FindingState.CLEAR for f in about)
+
+
+def _state(store: Store, engine: str, root: Sequence[Claim], symptoms: Sequence[Claim], *, known: bool) -> VerdictState:
+    """Return the state; `known` says whether what limits the engine is known, be it nothing."""
     if root or any(not s.because for s in symptoms):
         return VerdictState.DEGRADED
     work = [value for pairs, value in store.current("heptascope_engine_has_work") if not engine or dict(pairs).get("engine") == engine]
@@ -151,14 +162,14 @@ def _state(store: Store, engine: str, root: Sequence[Claim], symptoms: Sequence[
         return VerdictState.CANNOT_TELL
     if not any(work):
         return VerdictState.IDLE
-    return VerdictState.HEALTHY if limiter is not None else VerdictState.CANNOT_TELL
+    return VerdictState.HEALTHY if known else VerdictState.CANNOT_TELL
 
 
 def _confidence(state: VerdictState, root: Sequence[Claim], symptoms: Sequence[Claim], limiter: Claim | None) -> Confidence:
     if state is VerdictState.DEGRADED:
         return max((c.confidence for c in root), key=_ORDER.index, default=Confidence.WEAK if symptoms else Confidence.INFERRED)
-    if state is VerdictState.HEALTHY and limiter is not None:
-        return limiter.confidence
+    if state is VerdictState.HEALTHY:
+        return limiter.confidence if limiter is not None else Confidence.INFERRED
     return Confidence.DIRECT if state is VerdictState.IDLE else Confidence.WEAK
 
 

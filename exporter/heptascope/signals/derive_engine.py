@@ -201,7 +201,7 @@ def _steps(c: Context, share: float | None, out: Collector) -> float | None:
             out.lack(_PREFIX + name, c.pairs, *reason)
         return None
     steps = c.growth("steps_total")
-    step = share * steps.seconds / steps.amount if steps is not None and steps.amount >= 1 else None
+    step = c.given("step_seconds") or (share * steps.seconds / steps.amount if steps is not None and steps.amount >= 1 else None)
     out.add(_PREFIX + "step_seconds", c.pairs, step, Quality.APPROXIMATE)
     if step is None:
         out.lack(_PREFIX + "step_seconds", c.pairs, *c.reason(_PREFIX + "steps_total"))

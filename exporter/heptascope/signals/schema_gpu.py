@@ -160,7 +160,13 @@ ROWS: list[Signal] = [
     _counter("remapped_rows_total", "", _HW, "Memory rows remapped over the life of the card, by kind (NVML).", extra=("kind",)),
     _gauge("row_remap_pending", "", _HW, "1 if a row remap waits for a GPU reset (NVML)."),
     _gauge("row_remap_failure", "", _HW, "1 if a row remap failed: the card should be replaced (NVML)."),
-    _gauge("has_work", "", _HW, "1 if the GPU ran kernels for a twentieth of the window or more, else 0.", ("derived",)),
+    _gauge(
+        "has_work",
+        "",
+        _HW,
+        "1 if the GPU ran kernels for a twentieth of the window or more, unless all engines that it serves were idle.",
+        ("derived",),
+    ),
     _gauge(
         "dram_peak_bytes_per_second",
         "",

@@ -69,8 +69,9 @@ def _first_line(verdict: Json) -> str:
         return f"{state}: {first['summary']} [{first['layer']}/{first['topic']}, {sure}]"
     if verdict["state"] == "degraded":
         return f"{state}: users feel it, but no cause was found [{sure}]"
-    if verdict["state"] == "healthy" and limiter is not None:
-        return f"{state}: nothing to fix; throughput is bound by {limiter['layer']}/{limiter['topic']} [{sure}]"
+    if verdict["state"] == "healthy":
+        bound = f"throughput is bound by {claim_text(limiter)}" if limiter is not None else "the load is light and nothing limits it"
+        return f"{state}: nothing to fix; {bound} [{sure}]"
     if verdict["state"] == "idle":
         return f"{state}: no requests"
     if limiter is not None:
