@@ -10,7 +10,7 @@ from typing import Protocol
 from heptascope.model import Labels, Missing, Quality, Reason
 from heptascope.signals.ceilings import ACHIEVABLE
 from heptascope.signals.derive_gpu import Card
-from heptascope.signals.rates import Growth, growth, mean, points, share_positive
+from heptascope.signals.rates import Growth, Share, growth, mean, points, share_positive
 from heptascope.signals.window import Window
 
 BUSY_SHARE_MINIMUM = 0.05
@@ -30,6 +30,7 @@ LATENCIES = ("time_to_first_token", "inter_token_latency", "e2e_latency")
 """The latencies that can have an objective."""
 
 _PREFIX = "heptascope_engine_"
+_RARELY = (Reason.IDLE, "no requests run, or too rarely for our polls to tell how long")
 _WHICH_GPU = "it cannot be told which GPU serves this rank; set engines[].gpus"
 
 
@@ -118,11 +119,10 @@ class BusyTime:
 def derive_engine(c: Context, out: Collector) -> bool | None:
     """Derive every engine signal that the window allows; return whether the engine had work, None if nothing tells."""
     busy = share_positive(c.window.get(_PREFIX + "requests_running", c.pairs), c.now, c.span)
-    share = busy[0] / busy[1] if busy else None
     work = _has_work(c, out)
     _gpu_means(c, out)
-    gap = _steps(c, share, out)
-    _pressure(c, gap, work if share is None else share > 0, out)
+    gap = _steps(c, busy, out)
+    _pressure(c, gap, work if busy is None else busy.likely > 0, out)
     _cache(c, out)
     _speculation(c, out)
     _limits(c, out)
@@ -189,40 +189,56 @@ def _peer_traffic(c: Context) -> bool:
     )
 
 
-def _steps(c: Context, share: float | None, out: Collector) -> float | None:
+def _steps(c: Context, busy: Share | None, out: Collector) -> float | None:
     """Derive step time and host gap; return the gap."""
-    names = ("step_seconds", "step_host_gap_ratio", "step_host_seconds")
-    given = c.given("step_host_gap_ratio")
+    step = _step_seconds(c, busy, out)
+    gap = c.given("step_host_gap_ratio")
+    if gap is None:
+        gap = _host_gap(c, busy, out)
+    out.add(_PREFIX + "step_host_gap_ratio", c.pairs, gap)
+    out.add(_PREFIX + "step_host_seconds", c.pairs, gap * step if gap is not None and step is not None else None, Quality.APPROXIMATE)
+    return gap
+
+
+def _step_seconds(c: Context, busy: Share | None, out: Collector) -> float | None:
+    name = "step_seconds"
+    given = c.given(name)
     if given is not None:
         return given
-    if share is None or share < BUSY_SHARE_MINIMUM:
-        reason = c.reason(_PREFIX + "requests_running") if share is None else (Reason.IDLE, "no requests are running")
-        for name in names:
-            out.lack(_PREFIX + name, c.pairs, *reason)
+    if busy is None or busy.likely < BUSY_SHARE_MINIMUM:
+        out.lack(_PREFIX + name, c.pairs, *(c.reason(_PREFIX + "requests_running") if busy is None else _RARELY))
         return None
     steps = c.growth("steps_total")
-    step = c.given("step_seconds") or (share * steps.seconds / steps.amount if steps is not None and steps.amount >= 1 else None)
-    out.add(_PREFIX + "step_seconds", c.pairs, step, Quality.APPROXIMATE)
-    if step is None:
-        out.lack(_PREFIX + "step_seconds", c.pairs, *c.reason(_PREFIX + "steps_total"))
+    if steps is None or steps.amount < 1:
+        out.lack(_PREFIX + name, c.pairs, *c.reason(_PREFIX + "steps_total"))
+        return None
+    step = busy.likely * steps.seconds / steps.amount
+    out.add(_PREFIX + name, c.pairs, step, Quality.APPROXIMATE)
+    return step
+
+
+def _host_gap(c: Context, busy: Share | None, out: Collector) -> float | None:
+    """Return the share of busy time without a kernel; busy is the least that our polls allow, so that the gap is never overstated."""
+
+    def lack(reason: Reason, detail: str) -> None:
+        for name in ("step_host_gap_ratio", "step_host_seconds"):
+            out.lack(_PREFIX + name, c.pairs, reason, detail)
+
     active = _average(c, "gpu_active_ratio")
-    if active is None:
-        for name in names[1:]:
-            _lack_gpu(c, name, "heptascope_gpu_graphics_engine_active_ratio", out)
-        return None
-    gap = min(max(1 - active / share, 0.0), 1.0)
-    if _peer_traffic(c) and gap < TELLING_GAP:
-        for name in names[1:]:
-            out.lack(
-                _PREFIX + name,
-                c.pairs,
-                Reason.AMBIGUOUS,
-                "GPUs of this rank talk to each other; a spinning collective kernel counts as active",
-            )
-        return None
-    out.add(_PREFIX + "step_host_gap_ratio", c.pairs, gap)
-    out.add(_PREFIX + "step_host_seconds", c.pairs, gap * step if step is not None else None, Quality.APPROXIMATE)
-    return gap
+    if busy is None:
+        lack(*c.reason(_PREFIX + "requests_running"))
+    elif busy.least < BUSY_SHARE_MINIMUM:
+        lack(*_RARELY)
+    elif active is None and c.ambiguous:
+        lack(Reason.AMBIGUOUS, _WHICH_GPU)
+    elif active is None:
+        lack(*c.reason("heptascope_gpu_graphics_engine_active_ratio"))
+    else:
+        gap = min(max(1 - active / busy.least, 0.0), 1.0)
+        if gap >= TELLING_GAP or not _peer_traffic(c):
+            return gap
+        lack(Reason.AMBIGUOUS, "GPUs of this rank talk to each other; a spinning collective kernel counts as active")
+    return None
 
 
 _INPUTS = {

@@ -53,14 +53,24 @@ def mean(series: Series | None, now: float, span: float) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def share_positive(series: Series | None, now: float, span: float) -> tuple[float, float] | None:
-    """Return (seconds in which a gauge was above 0, seconds covered); between a 0 and a positive point half counts."""
+class Share(NamedTuple):
+    """For what share of the time covered a gauge was above 0.
+
+    `likely` counts half of the time between a 0 and a positive point, `least` none of it.
+    """
+
+    likely: float
+    least: float
+
+
+def share_positive(series: Series | None, now: float, span: float) -> Share | None:
+    """Return the share of time for which a gauge was above 0; None with fewer than two points."""
     times, values = points(series, now, span)
-    positive = covered = 0.0
+    likely = least = covered = 0.0
     for i in range(1, len(times)):
         if values[i] != values[i] or values[i - 1] != values[i - 1]:
             continue
         step = times[i] - times[i - 1]
-        covered += step
-        positive += step * ((values[i] > 0) + (values[i - 1] > 0)) / 2
-    return (positive, covered) if covered > 0 else None
+        ends = (values[i] > 0) + (values[i - 1] > 0)
+        covered, likely, least = covered + step, likely + step * ends / 2, least + step * (ends == 2)
+    return Share(likely / covered, least / covered) if covered > 0 else None
