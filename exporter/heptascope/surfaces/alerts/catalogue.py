@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 
 from heptascope.model import Layer, RuleKind
 from heptascope.quantities import format_duration
@@ -14,34 +13,19 @@ from heptascope.surfaces.alerts.overrides import Override
 from heptascope.surfaces.alerts.settings import RenderSettings
 from heptascope.surfaces.alerts.words import describe, phrases
 
-_KEEP_STEP_SECONDS = 60.0
-
 
 def alerting(rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules that alert: faults and symptoms. What merely limits is no reason to wake anyone."""
     return [rule for rule in rules if rule.kind is not RuleKind.LIMITER]
 
 
-def heights(rules: Iterable[Rule]) -> dict[str, int]:
-    """Return for each rule the length of the longest chain of things that it explains."""
-    by_name = {rule.name: rule for rule in rules}
-
-    @cache
-    def height(name: str) -> int:
-        return max((1 + height(other) for other in by_name[name].explains), default=0)
-
-    return {name: height(name) for name in by_name}
-
-
 def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFile]:
     """Return one file for each layer. Raises UserError for a change that a rule does not know."""
-    rules = list(rules)
-    high = heights(rules)
     found: dict[Layer, list[Alert]] = {layer: [] for layer in Layer}
     for rule in alerting(rules):
         changes = settings.override(rule.name, rule.thresholds)
         if changes.enabled:
-            found[rule.layer].append(alert_of(rule, settings, changes, high[rule.name]))
+            found[rule.layer].append(alert_of(rule, settings, changes))
     return [
         RuleFile(
             layer.value, f"Faults and symptoms of the {layer.value} layer.", (Group(f"{COMPONENT}-{layer.value}", tuple(found[layer])),)
@@ -50,14 +34,14 @@ def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFil
     ]
 
 
-def alert_of(rule: Rule, settings: RenderSettings, changes: Override, height: int) -> Alert:
-    """Return one rule as an alert. A cause is kept longer than what it explains, so that no consequence outlives it and pages."""
+def alert_of(rule: Rule, settings: RenderSettings, changes: Override) -> Alert:
+    """Return one rule as an alert: it ends as slowly as it begins, as in-process."""
     hold = first(changes.hold, settings.hold, rule.hold)
     return Alert(
         name=rule.name,
         expr=expression(rule, settings, changes),
         hold=hold,
-        keep=hold + min(hold, _KEEP_STEP_SECONDS) * height,
+        keep=hold,
         labels=_labels(rule, changes),
         annotations={
             "summary": rule.summary,

@@ -12,7 +12,7 @@ from heptascope.surfaces.alerts.catalogue import alerting
 from heptascope.surfaces.alerts.model import COMPONENT, RuleFile
 from heptascope.surfaces.alerts.settings import RenderSettings
 from heptascope.surfaces.alerts.words import listed
-from heptascope.surfaces.alerts.written import EXPLAINED_LIKE, MUTES, written_alerts
+from heptascope.surfaces.alerts.written import EXPLAINED_LIKE, INHIBITOR, MUTES, written_alerts
 from heptascope.surfaces.alerts.yaml_text import Flow, to_yaml
 
 EQUAL: Final = ("cluster", "namespace", "pod", "instance")
@@ -27,7 +27,8 @@ Example configuration of Alertmanager for heptascope's alerts; merge it into you
 Rendered by `heptascope rules render`: the inhibitions are the `explains` edges of the catalogue, direct and through others.
 
 A cause silences what it explains on the same pod. A consequence may show first, so whatever is not critical waits one window of the
-rules before it is sent: by then its cause fires too. Grouped by deployment, one notification holds what is wrong there."""
+rules before it is sent: by then its cause fires too. A consequence may also end last, so HeptascopeInhibitor, which is sent to nobody,
+stands for each cause one window longer. Grouped by deployment, one notification holds what is wrong there."""
 
 
 def inhibitions(rules: Iterable[Rule], files: Iterable[RuleFile]) -> dict[str, list[str]]:
@@ -52,7 +53,7 @@ def _like(explained: Iterable[str]) -> set[str]:
 
 def _of_pod(name: str, by_name: Mapping[str, Rule]) -> bool:
     """Return whether an alert is about one pod."""
-    return name in by_name or "place" in written_alerts().get(name, {})
+    return name in by_name or (name != INHIBITOR and "place" in written_alerts().get(name, {}))
 
 
 def alertmanager(rules: Iterable[Rule], files: Iterable[RuleFile], settings: RenderSettings) -> str:
@@ -70,7 +71,8 @@ def alertmanager(rules: Iterable[Rule], files: Iterable[RuleFile], settings: Ren
 def _route(settings: RenderSettings) -> dict[str, Any]:
     window = format_duration(settings.window)
     soon = format_duration(min(settings.window, _PAGE_WAIT_SECONDS))
-    routes = [
+    routes: list[dict[str, Any]] = [{"matchers": [f'component="{COMPONENT}"', 'severity="none"'], "receiver": "nobody"}]
+    routes += [
         {
             "matchers": [f'component="{COMPONENT}"', f'severity="{severity}"'],
             "receiver": receiver,
@@ -91,11 +93,10 @@ def _route(settings: RenderSettings) -> dict[str, Any]:
 
 def _inhibit(silences: Mapping[str, list[str]], workload: str) -> Iterator[dict[str, Any]]:
     for source, targets in silences.items():
-        yield {
-            "source_matchers": [f'component="{COMPONENT}"', f'alertname="{source}"'],
-            "target_matchers": [f'component="{COMPONENT}"', f'alertname=~"{listed(targets)}"'],
-            "equal": Flow(EQUAL),
-        }
+        yield _silence(f'alertname="{source}"', targets)
+    for source, targets in silences.items():
+        if source not in written_alerts():
+            yield _silence(f'alertname="{INHIBITOR}",cause="{source}"', targets)
     # of one budget, the faster burn speaks
     yield {
         "source_matchers": [f'component="{COMPONENT}"', 'severity="critical"', 'alertname=~".+ErrorBudgetBurn"'],
@@ -104,7 +105,16 @@ def _inhibit(silences: Mapping[str, list[str]], workload: str) -> Iterator[dict[
     }
 
 
+def _silence(source: str, targets: list[str]) -> dict[str, Any]:
+    return {
+        "source_matchers": [f'component="{COMPONENT}"', *source.split(",")],
+        "target_matchers": [f'component="{COMPONENT}"', f'alertname=~"{listed(targets)}"'],
+        "equal": Flow(EQUAL),
+    }
+
+
 def _receivers(settings: RenderSettings) -> Iterator[dict[str, Any]]:
+    yield {"name": "nobody"}
     for _, receiver, _ in _SEVERITIES:
         url = getattr(settings.receivers, receiver)
         yield {"name": receiver, "webhook_configs": [{"url": url, "send_resolved": True}]}

@@ -20,8 +20,11 @@ from heptascope.surfaces.alerts.words import describe, listed, with_value
 FOLDER = Path(__file__).with_name("written")
 NAMES: Final = ("recording", "fleet", "heptascope")
 
-MUTES, EXPLAINED_LIKE = "mutes", "explained_like"
-"""Keys of an alert: it mutes all others of its pod; it has the causes of this catalogue rule."""
+MUTES, EXPLAINED_LIKE, LINGERS = "mutes", "explained_like", "lingers"
+"""Keys of an alert: it mutes all others of its pod; it has the causes of this catalogue rule; it outlives what it stands for."""
+
+INHIBITOR: Final = "HeptascopeInhibitor"
+_USUAL_HOLD_SECONDS = 60.0
 
 
 @cache
@@ -92,7 +95,7 @@ def _alert(entry: Mapping[str, Any], settings: RenderSettings, words: Mapping[st
         name=name,
         expr=_fill(entry["expr"], {**words, **numbers}),
         hold=hold,
-        keep=0.0,
+        keep=settings.window + 2 * first(settings.hold, _USUAL_HOLD_SECONDS) if entry.get(LINGERS) else 0.0,
         labels={"severity": changes.severity or entry["severity"], "component": COMPONENT},
         annotations={
             "summary": entry["summary"],
