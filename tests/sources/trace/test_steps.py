@@ -32,20 +32,22 @@ def _engine(names: list[str]) -> TraceBuilder:
     ],
 )
 def test_ranges_of_known_engines_are_steps(names: list[str], how: str) -> None:
-    """Periods of 100 to 500 µs; each kernel belongs to the step that launched it, though it runs later."""
+    """Kernels begin 200 to 600 µs apart; each belongs to the step that launched it, though it runs later."""
     steps = _steps(_engine(names))
     assert steps is not None
     assert (how, 6, 5, 6) == (steps.how, steps.count, steps.period.count, steps.gpu.count)
-    assert (100e-6, 300e-6, 500e-6) == pytest.approx((steps.period.min, steps.period.p50, steps.period.p99))
+    assert (200e-6, 400e-6, 600e-6) == pytest.approx((steps.period.min, steps.period.p50, steps.period.p99))
     assert (10e-6, 30e-6, 60e-6) == pytest.approx((steps.gpu.min, steps.gpu.p50, steps.gpu.p99))
 
 
-def test_unknown_ranges_are_steps_if_they_repeat_and_cover_most_of_the_time() -> None:
-    """The name with most time wins, digits aside; ranges inside it do not."""
+def test_unknown_ranges_are_steps_if_they_repeat_and_launch_most_of_the_work() -> None:
+    """The longest ranges win, digits aside; those inside them, and those that launch nothing, do not."""
     build = TraceBuilder()
     for i in range(5):
         build.add("user_annotation", f"my_loop {i}", 1000 * i, 900).add("user_annotation", "part", 1000 * i, 400)
-        build.add("user_annotation", "nccl:all_reduce", 1000 * i, 950).kernel("k", 1000 * i + 100, 100, launched=1000 * i + 50)
+        build.add("user_annotation", "nccl:all_reduce", 1000 * i, 950).add("user_annotation", "idle", 1000 * i + 200, 5000).kernel(
+            "k", 1000 * i + 100, 100, launched=1000 * i + 50
+        )
     steps = _steps(build)
     assert steps is not None
     assert ("my_loop #", 5) == (steps.how, steps.count)

@@ -37,7 +37,7 @@ def analyse(trace: Trace, rank: str) -> Analysed:
         raise UserError("no GPU activity in this trace", where=trace.path, hint="record it with the profiler's CUDA activities switched on")
     work = busy.busy(trace)
     launched = calls.launches(trace)
-    segments = steps.find(trace, work)
+    segments = steps.find(trace, work, launched)
     step_of_event = steps.of_events(trace, launched, segments)
     of_event = hotspots.classes(trace, steps.phases(segments, step_of_event))
     talk = collectives.communication(trace, of_event)

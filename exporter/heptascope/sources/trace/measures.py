@@ -114,7 +114,7 @@ class Collectives:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The trace cut into steps. `period` is from begin to begin, `gpu` the kernel time of one step."""
+    """The trace cut into steps. `period` is from begin to begin on the GPU, `gpu` the kernel time of one step."""
 
     how: str  # the name of the ranges, digits as #, or "gaps"
     count: int

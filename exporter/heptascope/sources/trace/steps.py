@@ -22,7 +22,7 @@ _ENGINES = (
 )
 _DIGITS = re.compile(r"\d+")
 _FEWEST = 3  # repetitions that make a name the name of a step
-_COVERED = 0.5  # of the wall time, by the ranges of an unknown name
+_LAUNCHED = 0.5  # of the GPU's work, within the ranges of an unknown name
 _FAMILIES = 20  # names tried, those with most time
 _JUMP = 2.0  # between the shortest gap that ends a step and the longest that does not
 _NOT_STEPS = re.compile(r"^(nccl|c10d|gloo)[:_]|^record_param_comms")
@@ -41,24 +41,24 @@ class Segments:
     on_host: bool
 
 
-def find(trace: Trace, work: Busy) -> Segments | None:
+def find(trace: Trace, work: Busy, launched: Launches) -> Segments | None:
     """Return the steps of a trace; None if nothing in it repeats."""
-    return _by_ranges(trace, work) or _by_gaps(work)
+    return _by_ranges(trace, launched) or _by_gaps(work)
 
 
-def _by_ranges(trace: Trace, work: Busy) -> Segments | None:
+def _by_ranges(trace: Trace, launched: Launches) -> Segments | None:
     host = trace.host
     rows = np.flatnonzero(host.kind == HostKind.ANNOTATION)
     names = np.unique(host.name[rows]).tolist()
     for pattern in _ENGINES:
         chosen = [name for name in names if pattern.search(trace.names[name])]
         if chosen and (found := _segments(trace, rows, chosen, pattern)) is not None:
-            return found
-    return _repeating(trace, rows, names, work)
+            return found[0]
+    return _repeating(trace, rows, names, launched)
 
 
-def _repeating(trace: Trace, rows: Int, names: list[int], work: Busy) -> Segments | None:
-    """Take the unknown name that repeats, digits aside, and covers most of the time."""
+def _repeating(trace: Trace, rows: Int, names: list[int], launched: Launches) -> Segments | None:
+    """Take the longest ranges of one name, digits aside, that repeat and launch most of the GPU's work."""
     host, families = trace.host, Codes()
     family_of = np.full(len(trace.names), -1, np.int64)
     for name in names:
@@ -68,16 +68,28 @@ def _repeating(trace: Trace, rows: Int, names: list[int], work: Busy) -> Segment
     counted = rows[family >= 0]
     time = np.bincount(family[family >= 0], weights=host.end[counted] - host.start[counted], minlength=len(families))
     for best in np.argsort(-time, kind="stable")[:_FAMILIES].tolist():
-        if time[best] < _COVERED * work.wall:
-            return None
         found = _segments(trace, rows, np.flatnonzero(family_of == best).tolist(), None)
-        if found is not None:
-            return found
+        if found is not None and _launched_share(trace, launched, found[1]) >= _LAUNCHED:
+            return found[0]
     return None
 
 
-def _segments(trace: Trace, rows: Int, chosen: list[int], pattern: re.Pattern[str] | None) -> Segments | None:
-    """Make steps of the ranges with the chosen names, on the thread that has most of them; nested ones count once."""
+def _launched_share(trace: Trace, launched: Launches, ranges: Int) -> float:
+    """Return the share of GPU time that was launched within the ranges."""
+    host, duration = trace.host, trace.gpu.duration
+    begin, end = host.start[ranges], host.end[ranges]
+    when = host.start[launched.host]
+    at = np.searchsorted(begin, when, side="right") - 1
+    inside = launched.known & (at >= 0) & (when < end[at])
+    whole = int(duration.sum())
+    return float(duration[inside].sum()) / whole if whole else 0.0
+
+
+def _segments(trace: Trace, rows: Int, chosen: list[int], pattern: re.Pattern[str] | None) -> tuple[Segments, Int] | None:
+    """Make steps of the ranges with the chosen names, on the thread that has most of them; nested ones count once.
+
+    Returns the rows of the ranges too.
+    """
     host = trace.host
     mine = rows[np.isin(host.name[rows], chosen)]
     threads, count = np.unique(host.thread[mine], return_counts=True)
@@ -89,7 +101,7 @@ def _segments(trace: Trace, rows: Int, chosen: list[int], pattern: re.Pattern[st
         return None
     phases = {name: _phase(trace.names[name], pattern) for name in chosen}
     phase = np.array([phases[name] for name in host.name[mine].tolist()], np.int8)
-    return Segments(_DIGITS.sub("#", trace.names[chosen[0]]), host.start[mine], phase, on_host=True)
+    return Segments(_DIGITS.sub("#", trace.names[chosen[0]]), host.start[mine], phase, on_host=True), mine
 
 
 def _phase(name: str, pattern: re.Pattern[str] | None) -> int:
@@ -134,11 +146,23 @@ def phases(steps: Segments | None, step_of_event: Code) -> Small:
 
 
 def summary(trace: Trace, steps: Segments | None, step_of_event: Code) -> Steps | None:
-    """Return number, period and kernel time of the steps. The last step has no end and gives no period."""
-    if steps is None or len(steps.begin) < 2:
+    """Return number, period and kernel time of the steps.
+
+    A step's period is from its first GPU event to the next step's: the host may run ahead, the GPU cannot.
+    """
+    if steps is None:
         return None
-    period = spread(np.diff(steps.begin))
-    counted = (step_of_event >= 0) & (trace.gpu.kind == GpuKind.KERNEL)
-    time = np.bincount(step_of_event[counted], weights=trace.gpu.duration[counted], minlength=len(steps.begin))
-    gpu = spread(time.astype(np.int64))
-    return None if period is None or gpu is None else Steps(steps.how, len(steps.begin), period, gpu)
+    gpu = trace.gpu
+    begins = _first_events(gpu.start[step_of_event >= 0], step_of_event[step_of_event >= 0])
+    period = spread(np.diff(begins))
+    counted = (step_of_event >= 0) & (gpu.kind == GpuKind.KERNEL)
+    time = np.bincount(step_of_event[counted], weights=gpu.duration[counted], minlength=len(steps.begin))
+    work = spread(time.astype(np.int64))
+    return None if period is None or work is None else Steps(steps.how, len(steps.begin), period, work)
+
+
+def _first_events(start: Int, step: Code) -> Int:
+    """Return when each step that has GPU events begins on the GPU."""
+    order = np.lexsort((start, step))
+    first = np.flatnonzero(np.diff(step[order], prepend=-1))
+    return start[order][first]
