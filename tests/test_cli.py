@@ -110,6 +110,15 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert "" == found.stderr
 
 
+def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
+    """A pool thread in a call that does not return would keep the interpreter waiting; the program ends with its status and its words."""
+    found = python(
+        "import threading; from heptascope.cli import main\nthreading.Thread(target=threading.Event().wait).start()\nmain(['version'])"
+    )
+    assert (0, "") == (found.returncode, found.stderr)
+    assert found.stdout.startswith("heptascope ")
+
+
 def test_the_status_of_a_command_is_the_status_of_the_process() -> None:
     """`python -m heptascope` is the same program; a command that returns 2 ends with 2."""
     found = subprocess.run([sys.executable, "-m", "heptascope", "nonsense"], capture_output=True, text=True, timeout=60, check=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,7 +51,13 @@ def heptascope() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 2 after a user's mistake, with one line on stderr."""
-    sys.exit(run(argv))
+    status = run(argv)
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        # a call that does not return, such as a look at a port whose server hangs, must not hold up the end
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def run(argv: Sequence[str] | None = None) -> int:

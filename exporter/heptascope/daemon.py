@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +24,7 @@ FIRST_STEP_SECONDS = 0.25  # after the sources' first reads, so that a picture h
 INBOX_READINGS = 4096  # more than a minute of eight GPUs at 100 ms; past that readings are dropped
 ALIVE_SECONDS = 10.0  # without a step for so long, the liveness probe fails
 STOP_SECONDS = 0.8
+LAST_STEP_SECONDS = 0.1  # what a step in progress gets, even if the sources have used up the time
 
 
 class Tap(Protocol):
@@ -125,11 +127,12 @@ class Daemon:
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """End within `timeout` seconds; a source that hangs is left behind."""
         self._stop.set()
+        deadline = time.monotonic() + timeout
         hung = self._runner.stop(timeout)
         if hung:
             log.warning("left behind, still in a call that does not return: %s", ", ".join(hung))
         if self._thread.is_alive():
-            self._thread.join(timeout)
+            self._thread.join(max(LAST_STEP_SECONDS, deadline - time.monotonic()))
 
     def step(self) -> None:
         """Take in what the sources brought, and publish the next snapshot."""
