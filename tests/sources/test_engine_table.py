@@ -11,7 +11,7 @@ from heptascope.model import Histogram, Quality, Reading, Reason, Sample, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.sources.engine.adapter import Absence, Collector, Context, adapters, register
 from heptascope.sources.engine.extract import TableReader
-from heptascope.sources.engine.names import PREFIX, SETTINGS, SIGNALS
+from heptascope.sources.engine.names import OPTIONAL, PREFIX, SETTINGS, SIGNALS
 from heptascope.sources.engine.page import Document, Page
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
 from heptascope.sources.engine.version import Span, version
@@ -212,7 +212,7 @@ def test_parts_are_sorted_anew_when_ranks_appear() -> None:
 
 def test_the_names_are_those_of_the_signal_table() -> None:
     """Adapters answer for exactly the signals that the table says engines supply."""
-    assert {name for name, signal in SCHEMA.items() if "engine" in signal.suppliers} == {PREFIX + name for name in SIGNALS}
+    assert {name for name, signal in SCHEMA.items() if "engine" in signal.suppliers} == {PREFIX + name for name in SIGNALS + OPTIONAL}
     assert set(SETTINGS.values()) <= set(SIGNALS)
 
 

@@ -9,6 +9,7 @@ _HW, _OP, _MEM, _SCHED = Layer.HARDWARE, Layer.OPERATOR, Layer.MEMORY, Layer.SCH
 _PAR, _SPEC, _APP = Layer.PARALLEL, Layer.SPECULATIVE, Layer.APPLICATION
 _ANY = ("engine",)
 _DERIVED = ("derived",)
+_EITHER = ("engine", "derived")
 
 
 def _g(
@@ -52,7 +53,7 @@ ROWS: list[Signal] = [
     _i("gpu_info", _PAR, ("gpu", "uuid"), "Which GPU serves which engine rank (configuration, process ids, or a lone engine).", _DERIVED),
     # load
     _g("requests_running", "", _SCHED, "Requests in the running batch after the last scheduling step."),
-    _g("requests_waiting", "", _SCHED, "Requests that the engine has accepted and not yet admitted to the batch, deferred ones included."),
+    _g("requests_waiting", "", _SCHED, "Requests in the engine's own queue, not yet admitted to the batch (vLLM counts deferred ones in)."),
     _g("requests_deferred", "", _SCHED, "Waiting requests held back for another cause than room (adapter slot, KV transfer, grammar)."),
     _c("requests_finished_total", "", _APP, "Requests that ended, by reason as the engine names it.", extra=("reason",)),
     _c("requests_rejected_total", "", _APP, "Requests refused at the door, by reason.", extra=("reason",)),
@@ -91,9 +92,28 @@ ROWS: list[Signal] = [
     _c("kv_offload_load_bytes_total", "bytes", _MEM, "KV cache bytes loaded back from an offload tier."),
     _c("kv_offload_load_seconds_total", "seconds", _MEM, "Time spent loading KV cache back from an offload tier."),
     _c("kv_allocation_failures_total", "", _MEM, "KV or offload allocations that failed."),
+    _c("kv_transfers_total", "", _PAR, "KV cache transfers between engines (prefill to decode)."),
+    _c("kv_transfer_seconds_total", "seconds", _PAR, "Time that those transfers took, summed."),
+    _c("kv_transfer_bytes_total", "bytes", _PAR, "Bytes that they moved."),
+    _c("kv_transfer_failures_total", "", _PAR, "KV cache transfers that failed."),
     # steps
     _c("steps_total", "", _SCHED, "Engine steps (scheduler iterations) that returned output."),
     _c("step_tokens_total", "tokens", _SCHED, "Tokens in those steps: prompt tokens computed and tokens generated."),
+    _g("last_step_tokens", "tokens", _SCHED, "Tokens in the latest step, where the engine tells no sum over steps.", fold=_MAX),
+    _c(
+        "stage_seconds_total",
+        "seconds",
+        _SCHED,
+        "Time in one stage of the engine's loop, or of a model call, as the engine names it.",
+        extra=("stage",),
+    ),
+    _c(
+        "graph_passes_total",
+        "",
+        _OP,
+        "Forward passes by kind and by whether a CUDA graph ran them, as the engine names it.",
+        extra=("mode",),
+    ),
     _c("busy_seconds_total", "seconds", _SCHED, "Time with requests running (integral of running > 0 over our polls).", _DERIVED),
     _h("step_phase_seconds", "seconds", _SCHED, "Time of one phase of a scheduler iteration, from the in-engine probe"),
     # latency
@@ -104,6 +124,14 @@ ROWS: list[Signal] = [
     _h("queue_time_seconds", "seconds", _SCHED, "Time waiting in the engine before the first scheduling"),
     _h("prefill_time_seconds", "seconds", _APP, "Time from first scheduling to the first token"),
     _h("decode_time_seconds", "seconds", _APP, "Time from the first to the last token"),
+    _c(
+        "latency_seconds_total",
+        "seconds",
+        _APP,
+        "Sum of a latency where the engine gives no histogram of it; over latency_observations_total it is the mean.",
+        extra=("latency",),
+    ),
+    _c("latency_observations_total", "", _APP, "How many times latency_seconds_total holds.", extra=("latency",)),
     _h("prompt_length_tokens", "tokens", _APP, "Prompt length of finished requests"),
     _h("generation_length_tokens", "tokens", _APP, "Output length of finished requests"),
     _h("http_request_duration_seconds", "seconds", _APP, "Time from HTTP request to the last byte of its answer, all handlers"),
@@ -123,7 +151,7 @@ ROWS: list[Signal] = [
     _c("estimated_dram_bytes_total", "bytes", _OP, "DRAM bytes per GPU that the engine estimates for its batches, reads plus writes."),
     # derived, over the derivation window
     _g("has_work", "", _SCHED, "1 if the engine had requests or made tokens within the window, 0 if it was idle.", _DERIVED, fold=_MAX),
-    _g("step_seconds", "seconds", _SCHED, "Mean time of one engine step over the window, while requests run; absent at idle.", _DERIVED),
+    _g("step_seconds", "seconds", _SCHED, "Mean time of one engine step over the window, while requests run; absent at idle.", _EITHER),
     _g(
         "step_host_gap_ratio",
         "ratio",
@@ -148,8 +176,8 @@ ROWS: list[Signal] = [
     _g("prefix_cache_hit_ratio", "ratio", _MEM, "Hit tokens over queried tokens within the window; absent without queries.", _DERIVED),
     _g("prompt_computed_tokens_per_second", "", _APP, "Prompt tokens computed (not cached) per second over the window.", _DERIVED),
     _g("kv_cache_tokens_per_sequence", "tokens", _MEM, "KV cache tokens held per running request.", _DERIVED),
-    _g("spec_acceptance_ratio", "ratio", _SPEC, "Accepted over proposed draft tokens within the window.", _DERIVED),
-    _g("spec_accepted_length_tokens", "tokens", _SPEC, "Tokens per draft that a step yields, the bonus token included.", _DERIVED),
+    _g("spec_acceptance_ratio", "ratio", _SPEC, "Accepted over proposed draft tokens within the window.", _EITHER),
+    _g("spec_accepted_length_tokens", "tokens", _SPEC, "Tokens per draft that a step yields, the bonus token included.", _EITHER),
     _g(
         "running_limit_observed",
         "",

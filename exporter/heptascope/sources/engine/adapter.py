@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heptascope.model import Histogram, Labels, Missing, Quality, Reading, Reason, Sample, labels
-from heptascope.sources.engine.names import PREFIX, SETTINGS, SIGNALS
+from heptascope.sources.engine.names import OPTIONAL, PREFIX, SETTINGS, SIGNALS
 from heptascope.sources.engine.page import Document
 
 
@@ -98,7 +98,12 @@ class Collector:
             self.quality[PREFIX + signal, self.pairs(rank)] = quality
 
     def lack(self, signal: str, absence: Absence, rank: str = "") -> None:
-        """Say why a signal has no value, on one rank or (without `rank`) on the whole engine. The first reason stands."""
+        """Say why a signal has no value, on one rank or (without `rank`) on the whole engine. The first reason stands.
+
+        Optional signals need none.
+        """
+        if signal in OPTIONAL and absence.reason is not Reason.INVALID:
+            return
         pairs = self.pairs(rank)
         self._missing.setdefault((signal, pairs), Missing(PREFIX + signal, *absence, pairs))
 
@@ -141,17 +146,32 @@ class Session(Protocol):
 
 
 class Adapter(Protocol):
-    """One kind of engine.
+    """One kind of engine. `paths` come best first; `version_path` answers JSON with a `version` ("": none)."""
 
-    `paths` are where its page may be, best first; `ports` its usual ports; `version_path` answers JSON with a `version` ("": none).
-    `questions` are asked beside the version.
-    """
+    @property
+    def kind(self) -> str:
+        """Its name."""
+        ...
 
-    kind: str
-    paths: tuple[str, ...]
-    ports: tuple[int, ...]
-    version_path: str
-    questions: tuple[Question, ...]
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where its page may be."""
+        ...
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Its usual ports."""
+        ...
+
+    @property
+    def version_path(self) -> str:
+        """Where it tells its version."""
+        ...
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What it is asked when it starts."""
+        ...
 
     def fingerprint(self, document: Document) -> bool:
         """Whether the page is surely this engine's."""

@@ -17,6 +17,7 @@ _TYPES = {
     Read.RATIO: ("gauge",),
     Read.COUNTER: ("counter",),
     Read.CUMULATIVE: ("gauge",),
+    Read.RISES: ("gauge",),
     Read.HISTOGRAM: ("histogram",),
     Read.COUNT: ("histogram", "summary"),
     Read.SUM: ("histogram", "summary"),
@@ -35,6 +36,19 @@ class _Place(NamedTuple):
     part: str
 
 
+class _Rises:
+    """Sums by how much a level rose."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._total = 0.0
+
+    def add(self, value: float) -> float:
+        self._total += 0.0 if self._last is None else max(0.0, value - self._last)
+        self._last = value
+        return self._total
+
+
 class TableReader:
     """Reads the pages of one engine by its table."""
 
@@ -44,6 +58,7 @@ class TableReader:
         self._reader = PageReader(table.wanted())
         self._places: dict[tuple[str, Series], _Place] = {}
         self._shape: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self._rises: dict[tuple[str, _Place], _Rises] = {}
 
     def read(self, document: Document, context: Context) -> Facts:
         """Parse the page. Raises SourceError if it is none."""
@@ -57,25 +72,27 @@ class TableReader:
             self._shape = (facts.ranks, facts.models)
         for row in self._table.rows if rows is None else rows:
             off = row.off(facts)
+            take = None if off is not None else self._choose(row, facts, out)
             if off is not None:
                 out.lack(row.signal, off)
-                continue
-            take = self._choose(row, facts, out)
-            if take is None:
+            elif take is None:
                 out.lack(row.signal, row.why_absent(self._table.engine, facts.version))
-                continue
-            scale = take.scale(facts) if callable(take.scale) else take.scale
-            if isinstance(scale, Absence):
-                out.lack(row.signal, scale)
-            elif row.read is Read.HISTOGRAM:
-                self._histograms(row, take, scale, facts, out)
             else:
-                self._scalars(row, take, scale, facts, out)
+                self._take(row, take, facts, out)
+
+    def _take(self, row: Row, take: Take, facts: Facts, out: Collector) -> None:
+        scale = take.scale(facts) if callable(take.scale) else take.scale
+        if isinstance(scale, Absence):
+            out.lack(row.signal, scale)
+        elif (take.read or row.read) is Read.HISTOGRAM:
+            self._histograms(row, take, scale, facts, out)
+        else:
+            self._scalars(row, take, scale, facts, out)
 
     def _choose(self, row: Row, facts: Facts, out: Collector) -> Take | None:
         """Return the first place that the page holds; name lines that cannot be read and families of another type."""
-        expected = _TYPES[row.read]
         for take in row.takes:
+            expected = _TYPES[take.read or row.read]
             for key in take.keys:
                 for line in facts.page.lines(key):
                     out.refuse(row.signal, f"a line cannot be read: {line[:_LINE_SHOWN]}")
@@ -88,6 +105,7 @@ class TableReader:
         return None
 
     def _scalars(self, row: Row, take: Take, scale: float, facts: Facts, out: Collector) -> None:
+        read = take.read or row.read
         found: dict[_Place, list[float]] = {}
         for key in take.keys:
             for place, value in self._family(row, take, key, facts, out).items():
@@ -97,11 +115,15 @@ class TableReader:
         totals = {place: value * scale for place, value in joined.items() if value is not None}
         if found and not totals:
             out.lack(row.signal, row.absent)
+        if row.born and not found:
+            totals = {_Place(facts.lone_rank, tuple(row.always.items()), ""): 0.0}
         if row.zero is not None and totals and not any(totals.values()):
             out.lack(row.signal, row.zero)
             return
-        if row.read in (Read.GAUGE, Read.RATIO):
+        if read in (Read.GAUGE, Read.RATIO, Read.RISES):
             totals = _fold(row, totals)
+        if read is Read.RISES:
+            totals = {place: self._rises.setdefault((row.signal, place), _Rises()).add(value) for place, value in totals.items()}
         for place, value in totals.items():
             out.sample(row.signal, out.pairs(place.rank, dict(place.extra)), value, place.part)
         for rank in {place.rank for place in totals}:
@@ -111,10 +133,11 @@ class TableReader:
         """Return the good values of one family; of two with the same labels the first counts."""
         found: dict[_Place, float] = {}
         for series, value in self._series(take, key, facts):
-            if series.suffix != _ONLY_SUFFIX.get(row.read, series.suffix):
+            read = take.read or row.read
+            if series.suffix != _ONLY_SUFFIX.get(read, series.suffix):
                 continue
             place = self._place(series, row, take, facts)
-            wrong = _wrong(row.read, value)
+            wrong = _wrong(read, value)
             if wrong:
                 out.refuse(row.signal, f"{key} is {wrong}", place.rank)
             elif place in found:
@@ -149,7 +172,10 @@ class TableReader:
             out.mark(row.signal, place.rank, row.quality(facts))
 
     def _series(self, take: Take, key: str, facts: Facts) -> Iterator[tuple[Series, float]]:
+        repeat = self._table.repeat
         for series, value in facts.page.of(key):
+            if any(series.labels.get(name, first) != first for name, first in repeat.items()):
+                continue
             if all(_is(series.labels.get(name, ""), wanted) for name, wanted in take.only.items()):
                 yield series, value
 
@@ -162,12 +188,14 @@ class TableReader:
 
     def _find_place(self, series: Series, row: Row, take: Take, facts: Facts) -> _Place:
         table = self._table
-        rank, extra, part = facts.lone_rank, [], []
+        rank, extra, part = facts.lone_rank, list(row.always.items()), []
         for name, value in series.labels.items():
             if name == table.rank_label:
                 rank = value
             elif name in row.keep:
-                extra.append((row.keep[name], value))
+                extra.append((row.keep[name], row.spell(value)))
+            elif name in table.ignore or name in table.repeat:
+                continue
             elif not isinstance(take.only.get(name), str) and name != "le" and (name != table.model_label or len(facts.models) > 1):
                 part.append(f"{name}={value}")
         return _Place(rank, tuple(extra), ",".join(sorted(part)))

@@ -36,9 +36,15 @@ SIGNALS: tuple[str, ...] = (
     "kv_offload_load_bytes_total",
     "kv_offload_load_seconds_total",
     "kv_allocation_failures_total",
+    "kv_transfers_total",
+    "kv_transfer_seconds_total",
+    "kv_transfer_bytes_total",
+    "kv_transfer_failures_total",
     "steps_total",
     "step_tokens_total",
     "step_phase_seconds",
+    "stage_seconds_total",
+    "graph_passes_total",
     "time_to_first_token_seconds",
     "inter_token_latency_seconds",
     "time_per_output_token_seconds",
@@ -57,6 +63,16 @@ SIGNALS: tuple[str, ...] = (
     "estimated_dram_bytes_total",
 )
 """Without PREFIX; a test keeps them equal to the rows of the signal table that engines supply."""
+
+OPTIONAL: tuple[str, ...] = (
+    "last_step_tokens",
+    "latency_seconds_total",
+    "latency_observations_total",
+    "step_seconds",
+    "spec_acceptance_ratio",
+    "spec_accepted_length_tokens",
+)
+"""Signals that stand in for others, or that are derived where the engine does not give them: nobody has to answer for these."""
 
 SETTINGS: dict[str, str] = {
     "max_num_seqs": "sequence_limit",

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from heptascope.errors import UserError
-from heptascope.model import Reading
+from heptascope.model import Reading, Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Adapter, Question, Told, adapters
 from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher
@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 VERSION_RETRY_SECONDS = 60.0
 MAX_VERSION_LENGTH = 64
 _MOST_QUESTIONS = 3
+DRAIN_RETRY_SECONDS = 600.0
+_draining: dict[str, float] = {}
+"""Pages seen to hold TensorRT-LLM's iteration list, which a read takes from other readers, and when one may be looked at again."""
+
 _PROGRESS = PREFIX + "generation_tokens_total"
 
 
@@ -116,8 +120,13 @@ class EngineSource:
         failures: list[SourceError] = []
         for url in self._urls:
             try:
+                if self.reader.adapter is None and self._clock() < _draining.get(url, -math.inf):
+                    raise _drains(url)
                 fetched = self._fetch(url)
                 document = Document(url, fetched.text, fetched.content_type)
+                if document.text[:1] == "[" and self.reader.adapter is None:
+                    _draining[url] = self._clock() + DRAIN_RETRY_SECONDS
+                    raise _drains(url)
                 if len(self._urls) > 1:
                     self.reader.detect(document, self._ask)
                     self._urls = (url,)
@@ -156,6 +165,11 @@ class EngineSource:
         if progress < self._progress:
             self._forget_version()
         self._progress = progress
+
+
+def _drains(url: str) -> SourceError:
+    text = f"{url}: iteration lists of trtllm-serve are not read unasked, since that takes them from other readers"
+    return SourceError(Reason.FLAG_OFF, f"{text}; set return_perf_metrics: true there, or engines[].kind: trtllm-json here")
 
 
 def _version(answer: Any) -> Told:

@@ -17,13 +17,15 @@ from heptascope.sources.engine.version import Span, Version, dotted
 class Read(StrEnum):
     """What is taken from a family. COUNT and SUM are a histogram's or a summary's totals, as counters.
 
-    CUMULATIVE is a counter that its engine declares a gauge.
+    CUMULATIVE is a counter that its engine declares a gauge. RISES counts by how much a gauge rose from page to page, which falls short
+    of what happened in between.
     """
 
     GAUGE = "gauge"
     RATIO = "ratio"
     COUNTER = "counter"
     CUMULATIVE = "cumulative"
+    RISES = "rises"
     HISTOGRAM = "histogram"
     COUNT = "count"
     SUM = "sum"
@@ -75,13 +77,14 @@ class Take:
     """One place where a signal may stand. All `families` must be there; `join` makes one value of theirs, in that order (None: no value).
 
     `only` keeps the series with these label values: one text, or several of which any will do ("" also where the label is absent).
-    `scale` multiplies, or says why the value cannot be used; of a histogram it scales sum and bounds.
+    `scale` multiplies, or says why the value cannot be used; of a histogram it scales sum and bounds. `read` overrides the row's.
     """
 
     families: tuple[str, ...]
     only: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     scale: float | Callable[[Facts], float | Absence] = 1.0
     join: Callable[[Sequence[float]], float | None] = sum
+    read: Read | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -93,25 +96,30 @@ class Take:
 class Row:
     """One signal: the first of `takes` that the page holds is used, so the newest name comes first; two are never added.
 
-    `keep` maps wire labels to ours; the rank is kept by itself, and every other label tells parts of one series apart.
-    `fold` joins the parts of a gauge. `off` says why the signal means nothing now, `zero` why it means nothing while it is 0.
-    `since` is the first version that has it, `absent` the reason if such a version does not show it.
+    `keep` maps wire labels to ours; the rank is kept by itself, and every other label tells parts of one series apart. `spell` turns
+    kept label values into ours; `always` are labels that every series gets. `fold` joins the parts of a gauge. `off` says why the
+    signal means nothing now, `zero` why it means nothing while it is 0. `since` is the first version that has it, `absent` the reason
+    if such a version does not show it. `born` says that the engine makes a series at its first event: while the family is there, and
+    no series that is wanted, the value is 0.
     """
 
     signal: str
     read: Read
     takes: tuple[Take, ...]
     keep: Mapping[str, str] = field(default_factory=dict)
+    spell: Callable[[str], str] = str
+    always: Mapping[str, str] = field(default_factory=dict)
     fold: Callable[[list[float]], float] = sum
     quality: Callable[[Facts], Quality] = _exact
     off: Callable[[Facts], Absence | None] = _on
     zero: Absence | None = None
     since: Version = ()
+    born: bool = False
     absent: Absence = _NOT_THERE
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return the families that the row reads, with the suffixes it needs."""
-        return {key: _SUFFIXES.get(self.read, pages.GAUGE) for take in self.takes for key in take.keys}
+        return {key: _SUFFIXES.get(take.read or self.read, pages.GAUGE) for take in self.takes for key in take.keys}
 
     def why_absent(self, engine: str, version: Span) -> Absence:
         """Return why a page of this version does not hold the signal; `engine` is its name for people."""
@@ -125,7 +133,8 @@ class Table:
     """The rows of one engine and what they share.
 
     `engine` is its name for people; `rank_label` and `model_label` are the labels that hold the rank and the model's name; `further`
-    names families that code reads. `version` tells the span of versions from the page and from what the engine stated.
+    names families that code reads. `version` tells the span of versions from the page and from what the engine stated. `ignore` are
+    labels that say nothing, `repeat` labels of which only the named value is read, since the others repeat it.
     """
 
     engine: str
@@ -134,6 +143,8 @@ class Table:
     model_label: str
     version: Callable[[Page, str], Span]
     further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignore: frozenset[str] = frozenset()
+    repeat: Mapping[str, str] = field(default_factory=dict)
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return every family that is needed, with its suffixes."""

@@ -18,6 +18,7 @@ from heptascope.sources.engine.vllm_version import vllm_span
 _HTTP_FAMILY = "http_request_duration_highr_seconds"  # of the server's HTTP instrumentation, which no flag switches off
 _NO_SPECULATION = Absence(Reason.NOT_CONFIGURED, "speculative decoding is not configured")
 _NO_OFFLOAD = Absence(Reason.NOT_CONFIGURED, "no KV offloading is configured")
+_NO_TRANSFER = Absence(Reason.NOT_CONFIGURED, "no connector moves KV cache between engines")
 _NO_MFU = Absence(Reason.FLAG_OFF, "0 so far: needs the start flag --enable-mfu-metrics, and a model that has an estimator")
 _V1_ONLY = Absence(Reason.ENGINE_TOO_OLD, "the V0 engine does not count it; needs the V1 engine")
 _LOG_STATS_OFF = Absence(Reason.FLAG_OFF, "vLLM runs with --disable-log-stats, which removes its own families; start it without")
@@ -86,6 +87,15 @@ ROWS: tuple[Row, ...] = (
         (_take("vllm:kv_offload_allocation_failure"),),
         since=version("0.26"),
         absent=_NO_OFFLOAD,
+    ),
+    *(
+        Row(signal, read, (_take(f"vllm:nixl_{name}"), _take(f"vllm:mooncake_{name}")), since=version("0.11.1"), absent=_NO_TRANSFER)
+        for signal, read, name in (
+            ("kv_transfers_total", Read.COUNT, "xfer_time_seconds"),
+            ("kv_transfer_seconds_total", Read.SUM, "xfer_time_seconds"),
+            ("kv_transfer_bytes_total", Read.SUM, "bytes_transferred"),
+            ("kv_transfer_failures_total", Read.COUNTER, "num_failed_transfers"),
+        )
     ),
     # steps: the histogram of tokens per step counts them
     Row(

@@ -1,0 +1,180 @@
+"""llama.cpp's server as a table: counters only, since a scrape resets the two average gauges for everyone else.
+
+Values are printed with six significant digits, so counters above a million move in steps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from heptascope.model import Quality, Reason
+from heptascope.sources.base import SourceError
+from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, Told, register
+from heptascope.sources.engine.page import COUNTER, Document
+from heptascope.sources.engine.table import Facts, Read, Row, Table
+from heptascope.sources.engine.tabled import Complete, TableAdapter, TableSession, approximate, number, span_by, take, texts
+
+_PRINTED_EXACTLY = 1e6
+_NO_SPECULATION = Absence(Reason.NOT_CONFIGURED, "0 so far: speculative decoding is not configured, or made no draft yet")
+_NO_CACHED = Absence(Reason.ENGINE_TOO_OLD, "needs a build of 2026 or newer, which counts cached prompt tokens")
+_DECODES, _BUSY_SLOTS = "llamacpp_n_decode_total", "llamacpp_n_busy_slots_per_decode"
+_DRAFTS = "llamacpp_spec_decode_num_drafts"
+_NONE_HAPPEN = Absence(Reason.ENGINE, "none can happen: a slot keeps its place to the end")
+
+
+def _printed(facts: Facts) -> Quality:
+    """Return the quality of token counters: exact as long as all digits are printed."""
+    values = [
+        value for name in ("prompt_tokens", "prompt_tokens_cached", "tokens_predicted") for _, value in facts.page.of(f"llamacpp_{name}")
+    ]
+    return Quality.APPROXIMATE if max(values, default=0.0) >= _PRINTED_EXACTLY else Quality.EXACT
+
+
+def _step_quality(facts: Facts) -> Quality:
+    """Return the quality of the step count, which leaves calls with speculation out."""
+    return Quality.APPROXIMATE if any(value > 0 for _, value in facts.page.of(_DRAFTS)) else Quality.EXACT
+
+
+def _no_cached(facts: Facts) -> Absence | None:
+    return None if facts.page.of("llamacpp_prompt_tokens_cached") else _NO_CACHED
+
+
+def _spec(signal: str, name: str, keep: Mapping[str, str] | None = None) -> Row:
+    return Row(signal, Read.COUNTER, (take(f"llamacpp:spec_decode_num_{name}"),), keep or {}, zero=_NO_SPECULATION, absent=_NO_SPECULATION)
+
+
+ROWS: tuple[Row, ...] = (
+    Row("requests_running", Read.GAUGE, (take("llamacpp:requests_processing"),)),
+    Row("requests_waiting", Read.GAUGE, (take("llamacpp:requests_deferred"),)),
+    # the newest builds leave cached tokens out of the first counter
+    Row(
+        "prompt_tokens_total",
+        Read.COUNTER,
+        (take("llamacpp:prompt_tokens", "llamacpp:prompt_tokens_cached"), take("llamacpp:prompt_tokens")),
+        quality=_printed,
+    ),
+    Row("prompt_cached_tokens_total", Read.COUNTER, (take("llamacpp:prompt_tokens_cached"),), quality=_printed, absent=_NO_CACHED),
+    Row("generation_tokens_total", Read.COUNTER, (take("llamacpp:tokens_predicted"),), quality=_printed),
+    Row(
+        "prefix_cache_queried_tokens_total",
+        Read.COUNTER,
+        (take("llamacpp:prompt_tokens", "llamacpp:prompt_tokens_cached"),),
+        quality=_printed,
+        off=_no_cached,
+    ),
+    Row("prefix_cache_hit_tokens_total", Read.COUNTER, (take("llamacpp:prompt_tokens_cached"),), quality=_printed, off=_no_cached),
+    Row(
+        "kv_cache_usage_ratio",
+        Read.RATIO,
+        (take("llamacpp:kv_cache_usage_ratio"),),
+        absent=Absence(Reason.ENGINE, "builds since May 2025 do not export it"),
+    ),
+    Row("steps_total", Read.COUNTER, (take("llamacpp:n_decode_total"),), quality=_step_quality),
+    *(
+        Row(f"latency_{unit}_total", Read.COUNTER, (take(f"llamacpp:{name}"),), always={"latency": what}, quality=approximate)
+        for what, unit, name in (
+            ("time_per_output_token", "seconds", "tokens_predicted_seconds"),
+            ("time_per_output_token", "observations", "tokens_predicted"),
+            ("prompt_token", "seconds", "prompt_seconds"),
+            ("prompt_token", "observations", "prompt_tokens"),
+        )
+    ),
+    _spec("spec_drafts_total", "drafts"),
+    _spec("spec_draft_tokens_total", "draft_tokens"),
+    _spec("spec_accepted_tokens_total", "accepted_tokens"),
+    _spec("spec_accepted_tokens_per_position_total", "accepted_tokens_per_pos", {"position": "position"}),
+)
+
+TABLE = Table("llama.cpp", ROWS, rank_label="", model_label="", version=span_by({}), further={"llamacpp:n_busy_slots_per_decode": COUNTER})
+
+
+class _StepTokens:
+    """Recovers the slots decoded so far from their mean per call; the printed digits make it waver, so it only rises."""
+
+    def __init__(self) -> None:
+        self._calls = self._total = 0.0
+
+    def __call__(self, facts: Facts, out: Collector) -> None:
+        drafts = facts.page.of(_DRAFTS)
+        for series, value in drafts:
+            if not series.labels and value > 0:
+                out.sample("speculation_enabled", out.pairs("0"), 1.0)
+        calls = sum(value for _, value in facts.page.of("llamacpp_n_decode") or facts.page.of(_DECODES))
+        slots = facts.page.of(_BUSY_SLOTS)
+        if not slots:
+            return
+        if calls < self._calls:
+            self._total = 0.0
+        self._calls, self._total = calls, max(self._total, calls * slots[0][1])
+        out.sample("step_tokens_total", out.pairs("0"), self._total)
+        out.mark("step_tokens_total", "0", Quality.APPROXIMATE)
+
+
+def _step_tokens() -> Complete:
+    return _StepTokens()
+
+
+def told_by_props(answer: Mapping[str, Any]) -> Told:
+    """Return what `/props` says: slots, the context of each, model and build."""
+    settings = answer.get("default_generation_settings")
+    context = number(settings.get("n_ctx")) if isinstance(settings, Mapping) else None
+    slots = number(answer.get("total_slots"))
+    known = {"max_num_seqs": slots, "max_model_len": context}
+    model = answer.get("model_alias") or answer.get("model_path") or ""
+    return Told(
+        str(answer.get("build_info") or ""),
+        str(model).rpartition("/")[2],
+        {key: value for key, value in known.items() if value is not None},
+        texts(answer, {"model_path": "model_root"}),
+        {"kv_cache_capacity_tokens": slots * context} if slots and context else {},
+    )
+
+
+def _plain(document: Document) -> Document:
+    """Undo what builds of November 2025 did: the page as one JSON text. Raises SourceError if it is another JSON."""
+    if document.text[:1] != '"':
+        return document
+    try:
+        return replace(document, text=str(json.loads(document.text)), content_type="text/plain")
+    except ValueError as error:
+        raise SourceError(Reason.INVALID, f"{document.url}: a quoted page that is no JSON text ({error})") from None
+
+
+class _Session(TableSession):
+    """Reads pages, quoted or not."""
+
+    def parse(self, document: Document, context: Context, out: Collector) -> None:
+        """Put the page into `out`. Raises SourceError if it is not llama.cpp's."""
+        super().parse(_plain(document), context, out)
+
+
+class _Adapter(TableAdapter):
+    """Knows the quoted page too."""
+
+    def fingerprint(self, document: Document) -> bool:
+        """Whether the page is llama.cpp's."""
+        return super().fingerprint(document) or document.text.startswith('"# HELP llamacpp:')
+
+    def open(self) -> _Session:
+        """Return a reader for one engine."""
+        return _Session(self)
+
+
+LLAMACPP = register(
+    _Adapter(
+        "llamacpp",
+        TABLE,
+        prefixes=("llamacpp_",),
+        ports=(8080,),
+        questions=(Question(("/props",), told_by_props),),
+        complete=_step_tokens,
+        lacks={
+            "preemptions_total": _NONE_HAPPEN,
+            "time_per_output_token_seconds": Absence(Reason.ENGINE, "only the mean is told: latency_seconds_total"),
+            "requests_finished_total": Absence(Reason.ENGINE, "it counts no requests, neither aborted nor failed ones"),
+        },
+    )
+)
