@@ -24,6 +24,8 @@ MEASURING = 300.0
 TOGETHER = 60.0
 """Seconds between the first and the last file of one run: ranks write at about the same time."""
 MOST_FILES = 64
+OWN_SIGNALS = {"heptascope_trace_age_seconds": (), "heptascope_trace_info": ("file", "format")}
+"""What this source adds to a trace's measures, with its labels."""
 _NAMES = re.compile(r"\.(json|json\.gz|sqlite|nsys-rep|csv)$")
 
 
