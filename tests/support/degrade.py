@@ -42,7 +42,9 @@ _OLD_NAMES = {
 }
 _BLOCKS = ("vllm:prefix_cache_queries", "vllm:prefix_cache_hits")
 _LATER_LABELS = ("engine", "kv_cache_size_tokens", "kv_cache_max_concurrency")
-_LINE = re.compile(r"(?P<head>#\s+(?:HELP|TYPE)\s+)?(?P<name>[A-Za-z_][\w:]*?)(?P<suffix>_total|_bucket|_sum|_count|_created)?(?P<rest>[ {].*)")
+_LINE = re.compile(
+    r"(?P<head>#\s+(?:HELP|TYPE)\s+)?(?P<name>[A-Za-z_][\w:]*?)(?P<suffix>_total|_bucket|_sum|_count|_created)?(?P<rest>[ {].*)"
+)
 _LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)",?')
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from heptascope.config import Settings
 from heptascope.model import Histogram, Labels, Reading, Reason, Sample, labels
@@ -20,6 +19,7 @@ from heptascope.wiring import build_pipeline
 
 START = 1_700_000_000.0
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 1024.0, 8192.0, float("inf"))
+Key = tuple[str, Labels]
 Does = float | Callable[[int], float | None]
 ENGINE = labels(engine="vllm", rank="0")
 GPU = labels(gpu="0", uuid="GPU-0")
@@ -29,8 +29,8 @@ GPU = labels(gpu="0", uuid="GPU-0")
 class Scene:
     """Series by name without prefix and labels; `silent` holds, by source, the seconds in which its reads fail."""
 
-    series: dict[tuple[str, Labels], Does] = field(default_factory=dict)
-    rates: dict[tuple[str, Labels], Does] = field(default_factory=dict)
+    series: dict[Key, Does] = field(default_factory=dict)
+    rates: dict[Key, Does] = field(default_factory=dict)
     silent: dict[str, range] = field(default_factory=dict)
     seconds: int = 45
 
@@ -104,45 +104,55 @@ def idle_gpu(scene: Scene, gpu: Labels = GPU) -> Scene:
     gpu_identity(scene, gpu)
     for what in ("graphics_engine_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active"):
         scene.set(gpu, **{f"gpu_{what}_ratio": 0.0})
-    return scene.set(gpu, gpu_power_watts=129.0, gpu_utilization_ratio=0.0, gpu_pcie_receive_bytes_total=1e6, gpu_pcie_transmit_bytes_total=1e6)
+    scene.set(gpu, gpu_pcie_receive_bytes_total=1e6, gpu_pcie_transmit_bytes_total=1e6)
+    return scene.set(gpu, gpu_power_watts=129.0, gpu_utilization_ratio=0.0)
 
 
 def play(scene: Scene) -> Iterator[Reading | Failure]:
     """Yield the readings of a scene, three sources a second, and a failure for each read that its silence makes fail."""
-    totals: dict[tuple[str, Labels], float] = {}
-    sums: dict[tuple[str, Labels], tuple[list[float], float]] = {}
+    player = _Player(scene)
     for second in range(scene.seconds + 1):
         for source in ("engine", "gpu", "host"):
             t = START + second
             if second in scene.silent.get(source, ()):
                 yield Failure(source, t, Reason.SOURCE_DOWN, "connection refused")
                 continue
-            reading = Reading(source, t)
-            for key, does in scene.series.items():
-                if key[0].startswith(source):
-                    _put(reading, key, _at(does, second), scene, second, totals, sums)
-            yield reading
+            yield player.read(source, second)
 
 
-def _put(
-    reading: Reading, key: tuple[str, Labels], value: float | None, scene: Scene, second: int, totals: dict[Any, float], sums: dict[Any, Any]
-) -> None:
-    name, pairs = f"heptascope_{key[0]}", key[1]
-    if value is None:
-        totals.pop(key, None)
-        return
-    row = SCHEMA[name]
-    if row.kind is Kind.COUNTER:
-        totals[key] = totals.get(key, 0.0) + (value if key in totals else 0.0)
-        reading.samples.append(Sample(name, pairs, totals[key]))
-    elif row.kind is Kind.HISTOGRAM:
-        counts, total = sums.get(key, ([0.0] * len(BOUNDS), 0.0))
-        seen = _at(scene.rates[key], second) or 0.0
-        counts = [count + seen * (value <= bound) for count, bound in zip(counts, BOUNDS, strict=True)]
-        sums[key] = counts, total + seen * value
-        reading.histograms.append(Histogram(name, pairs, BOUNDS, tuple(counts), sums[key][1]))
-    else:
-        reading.samples.append(Sample(name, pairs, value, 1.0 if row.integral else 0.0))
+class _Player:
+    """Keeps the counters and histograms of a scene."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._totals: dict[Key, float] = {}
+        self._seen: dict[Key, tuple[tuple[float, ...], float]] = {}
+
+    def read(self, source: str, second: int) -> Reading:
+        reading = Reading(source, START + second)
+        for key, does in self._scene.series.items():
+            if not key[0].startswith(source):
+                continue
+            value = _at(does, second)
+            if value is None:  # it is gone, and starts anew when it comes back
+                self._totals.pop(key, None)
+                continue
+            name, pairs = f"heptascope_{key[0]}", key[1]
+            if SCHEMA[name].kind is Kind.HISTOGRAM:
+                reading.histograms.append(Histogram(name, pairs, BOUNDS, *self._observe(key, value, second)))
+            elif SCHEMA[name].kind is Kind.COUNTER:
+                self._totals[key] = self._totals[key] + value if key in self._totals else 0.0
+                reading.samples.append(Sample(name, pairs, self._totals[key]))
+            else:
+                reading.samples.append(Sample(name, pairs, value, 1.0 if SCHEMA[name].integral else 0.0))
+        return reading
+
+    def _observe(self, key: Key, latency: float, second: int) -> tuple[tuple[float, ...], float]:
+        counts, total = self._seen.get(key, ((0.0,) * len(BOUNDS), 0.0))
+        number = _at(self._scene.rates[key], second) or 0.0
+        grown = tuple(count + number * (latency <= bound) for count, bound in zip(counts, BOUNDS, strict=True))
+        self._seen[key] = grown, total + number * latency
+        return self._seen[key]
 
 
 def _at(does: Does, second: int) -> float | None:

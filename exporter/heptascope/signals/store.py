@@ -87,13 +87,13 @@ class Store:
         return [m for source in self._sources.values() for m in source.missing]
 
     def given_derived(self, derived_by: str) -> set[Key]:
-        """Return the derivable series that another source than `derived_by` supplies."""
+        """Return the series that `derived_by` could give, and that another source supplies."""
         return {
             key
             for name, source in self._sources.items()
             if name != derived_by
             for key in source.keys
-            if "derived" in SCHEMA[key[0]].suppliers
+            if {"derived", "config"} & set(SCHEMA[key[0]].suppliers)
         }
 
     def snapshot(self, now: float, statuses: Iterable[SourceStatus] = ()) -> Snapshot:
