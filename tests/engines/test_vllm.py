@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import quantiles
 
 import httpx
 import pytest
@@ -122,9 +122,9 @@ def median_bucket(before: Mapping[float, float], after: Mapping[float, float]) -
 
 
 def test_latencies_are_right_within_the_resolution_of_the_histogram(plain: Beside) -> None:
-    """The client's median lies in the bucket of ours or one bucket's width beside it; a gap is seen for each token but the first.
+    """Engine and client agree within a bucket's width; a gap is seen for each token but the first.
 
-    Medians, since the client shares the cores with the engine: a pause of its own makes one first token late by a quarter second.
+    The client shares the cores with the engine and can only be late, by a quarter second at times: so its lower quartile counts.
     """
     names = ("time_to_first_token_seconds", "inter_token_latency_seconds", "e2e_latency_seconds")
     before = {name: plain.buckets(name) for name in names}
@@ -132,7 +132,8 @@ def test_latencies_are_right_within_the_resolution_of_the_histogram(plain: Besid
     for name, times in zip(names, (seen.first_token, seen.gaps, seen.whole), strict=True):
         low, high = median_bucket(before[name], plain.buckets(name))
         width = high - low
-        assert low - width <= median(times) <= high + width, (name, low, high, median(times))
+        theirs = quantiles(times)[0]
+        assert low - width <= theirs <= high + width, (name, low, high, theirs)
     assert len(seen.gaps) == grown["inter_token_latency_seconds_count"]
     ours = grown["inter_token_latency_seconds_sum"] / grown["inter_token_latency_seconds_count"]
     assert ours == pytest.approx(sum(seen.gaps) / len(seen.gaps), abs=plain.resolution("inter_token_latency_seconds"))
@@ -172,7 +173,7 @@ def test_the_step_time_is_that_of_a_decode(plain: Beside) -> None:
     """While requests only decode, a step takes as long as the client waits for the next token."""
     seen, grown = plain.drive(Load(clients=4, requests=2, prompt=16, output=1500, seed=6))
     step = grown["busy_seconds_total"] / grown["steps_total"]
-    assert sum(seen.gaps) / len(seen.gaps) == pytest.approx(step, rel=0.25)
+    assert sum(seen.gaps) / len(seen.gaps) == pytest.approx(step, rel=0.25), {k: v for k, v in grown.items() if v and "_" in k[:6]}
     assert grown["step_tokens_total"] == grown["prompt_tokens_total"] + grown["generation_tokens_total"]
 
 
@@ -241,14 +242,13 @@ def test_preemptions_under_a_small_cache(model: Path, tmp_path: Path) -> None:
 
 
 def test_speculation_that_is_always_right(model: Path, tmp_path: Path) -> None:
-    """N-gram drafts of a looping model are accepted; the tokens that a client gets at once are the accepted length."""
+    """N-gram drafts of a looping model are accepted; what a client gets beyond one token at once was accepted."""
     speculation = '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":3,"prompt_lookup_min":1}'
     with beside(model, tmp_path, "--speculative-config", speculation) as both:
         seen, grown = both.drive(Load(clients=2, requests=2, prompt=64, output=400, seed=9))
         accepted, drafted = grown["spec_accepted_tokens_total"], grown["spec_draft_tokens_total"]
         assert accepted / drafted > 0.9
-        length = 1 + accepted / grown["spec_drafts_total"]
-        events = len(seen.gaps) + len(seen.first_token)
-        assert length == pytest.approx(seen.generated_tokens / events, rel=0.15)
+        events = len(seen.gaps) + len(seen.first_token)  # each brings one token and those accepted, of which the last may be cut off
+        assert accepted == pytest.approx(seen.generated_tokens - events, abs=4 * seen.finished)
         assert accepted == grown["spec_accepted_tokens_per_position_total"]
         assert 1.0 == both.read()["speculation_enabled"]

@@ -61,7 +61,8 @@ class Load:
 
         def client(number: int) -> None:
             chance = random.Random(f"{self.seed}-{number}")  # noqa: S311  # repeatable prompts
-            with httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False) as http:
+            # a connection each: servers drop idle ones, and a starved client is idle for long
+            with httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)) as http:
                 for _ in range(self.requests):
                     seen = _request(http, url, model, self._prompt(chance), self)
                     with lock:

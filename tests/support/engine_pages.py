@@ -59,10 +59,10 @@ def quality(reading: Reading, signal: str) -> Quality:
     return next((q for (name, _), q in reading.quality.items() if name == PREFIX + signal), Quality.EXACT)
 
 
-def growth(engine: str, scenario: str, signal: str, **labels: str) -> float:
+def growth(engine: str, scenario: str, signal: str, kind: str = "vllm", **labels: str) -> float:
     """Return the growth of a counter between the two pages of a capture."""
     version = engine.rpartition("-")[2]
-    first, last = (read(capture(engine, scenario, which), version) for which in ("t0", "t1"))
+    first, last = (read(capture(engine, scenario, which), version, kind) for which in ("t0", "t1"))
     after, before = value(last, signal, **labels), value(first, signal, **labels)
     assert after is not None
     return after - (before or 0.0)

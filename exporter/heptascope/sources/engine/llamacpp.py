@@ -13,14 +13,13 @@ from typing import Any
 from heptascope.model import Quality, Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, Told, register
-from heptascope.sources.engine.page import COUNTER, Document
+from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.table import Facts, Read, Row, Table
-from heptascope.sources.engine.tabled import Complete, TableAdapter, TableSession, approximate, number, span_by, take, texts
+from heptascope.sources.engine.tabled import TableAdapter, TableSession, approximate, derived, number, span_by, take, texts
 
 _PRINTED_EXACTLY = 1e6
 _NO_SPECULATION = Absence(Reason.NOT_CONFIGURED, "0 so far: speculative decoding is not configured, or made no draft yet")
 _NO_CACHED = Absence(Reason.ENGINE_TOO_OLD, "needs a build of 2026 or newer, which counts cached prompt tokens")
-_DECODES, _BUSY_SLOTS = "llamacpp_n_decode_total", "llamacpp_n_busy_slots_per_decode"
 _DRAFTS = "llamacpp_spec_decode_num_drafts"
 _NONE_HAPPEN = Absence(Reason.ENGINE, "none can happen: a slot keeps its place to the end")
 
@@ -73,6 +72,7 @@ ROWS: tuple[Row, ...] = (
         absent=Absence(Reason.ENGINE, "builds since May 2025 do not export it"),
     ),
     Row("steps_total", Read.COUNTER, (take("llamacpp:n_decode_total"),), quality=_step_quality),
+    Row("step_tokens_total", Read.COUNTER, (take("llamacpp:prompt_tokens", "llamacpp:tokens_predicted"),), quality=derived),
     *(
         Row(f"latency_{unit}_total", Read.COUNTER, (take(f"llamacpp:{name}"),), always={"latency": what}, quality=approximate)
         for what, unit, name in (
@@ -88,33 +88,13 @@ ROWS: tuple[Row, ...] = (
     _spec("spec_accepted_tokens_per_position_total", "accepted_tokens_per_pos", {"position": "position"}),
 )
 
-TABLE = Table("llama.cpp", ROWS, rank_label="", model_label="", version=span_by({}), further={"llamacpp:n_busy_slots_per_decode": COUNTER})
+TABLE = Table("llama.cpp", ROWS, rank_label="", model_label="", version=span_by({}))
 
 
-class _StepTokens:
-    """Recovers the slots decoded so far from their mean per call; the printed digits make it waver, so it only rises."""
-
-    def __init__(self) -> None:
-        self._calls = self._total = 0.0
-
-    def __call__(self, facts: Facts, out: Collector) -> None:
-        drafts = facts.page.of(_DRAFTS)
-        for series, value in drafts:
-            if not series.labels and value > 0:
-                out.sample("speculation_enabled", out.pairs("0"), 1.0)
-        calls = sum(value for _, value in facts.page.of("llamacpp_n_decode") or facts.page.of(_DECODES))
-        slots = facts.page.of(_BUSY_SLOTS)
-        if not slots:
-            return
-        if calls < self._calls:
-            self._total = 0.0
-        self._calls, self._total = calls, max(self._total, calls * slots[0][1])
-        out.sample("step_tokens_total", out.pairs("0"), self._total)
-        out.mark("step_tokens_total", "0", Quality.APPROXIMATE)
-
-
-def _step_tokens() -> Complete:
-    return _StepTokens()
+def complete(facts: Facts, out: Collector) -> None:
+    """Say that speculation is on once there was a draft; without one it cannot be told."""
+    if any(value > 0 for _, value in facts.page.of(_DRAFTS)):
+        out.sample("speculation_enabled", out.pairs("0"), 1.0)
 
 
 def told_by_props(answer: Mapping[str, Any]) -> Told:
@@ -170,9 +150,10 @@ LLAMACPP = register(
         prefixes=("llamacpp_",),
         ports=(8080,),
         questions=(Question(("/props",), told_by_props),),
-        complete=_step_tokens,
+        complete=lambda: complete,
         lacks={
             "preemptions_total": _NONE_HAPPEN,
+            "kv_cache_capacity_tokens": Absence(Reason.SOURCE_DOWN, "/props tells it, but does not answer"),
             "time_per_output_token_seconds": Absence(Reason.ENGINE, "only the mean is told: latency_seconds_total"),
             "requests_finished_total": Absence(Reason.ENGINE, "it counts no requests, neither aborted nor failed ones"),
         },
