@@ -61,6 +61,14 @@ def test_slow_values_of_one_row() -> None:
     assert value(reading, "process_sm_utilization_ratio", pid="1767") == 0.37
 
 
+def test_a_header_without_gpus_takes_nothing_back() -> None:
+    """A recorder that starts before the GPUs are known writes an empty header, which may come after the real one in order of time."""
+    rows = GpuRows(header("decode-c64"))
+    rows.begin({"kind": "header", "gpus": []})
+    reading = rows.slow(instants("decode-c64", "slow")[3])
+    assert 1.98e9 == value(reading, "sm_clock_max_hertz")
+
+
 def test_info_without_uuid() -> None:
     """A recording without uuid has no uuid label; the SM count is cores / 128."""
     reading = GpuRows(header("decode-c64")).slow(instants("decode-c64", "slow")[0])

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample
-from heptascope.sources.gpu import activity, constants, processes, throttle
+from heptascope.sources.gpu import activity, constants, mig, processes, throttle
 from heptascope.sources.gpu.counters import GpuCounters
-from heptascope.sources.gpu.layout import EITHER, FAST, NO_NVLINK, SLOW, XIDS, Row
+from heptascope.sources.gpu.layout import EITHER, FAST, NO_NVLINK, NOT_RECORDED, NVLINK_ERRORS, SLOW, XIDS, Row
 from heptascope.sources.gpu.page import Page, labels_of, possible, reason_of
 
 _NVLINK_SPEED = "nvlink_bandwidth_bytes_per_second"
+_NVLINK_ERRORS = "nvlink_errors_total"
 _XID = "xid_errors_total"
+_XID_TIME = "xid_error_last_timestamp_seconds"
+_NO_XID = (Reason.IDLE, "no XID error was seen")
 _FAST_SIGNALS = (*(field.signal for field in FAST), *activity.SIGNALS, throttle.SIGNAL)
-_SLOW_SIGNALS = (*dict.fromkeys(f.signal for f in (*SLOW, *EITHER)), *constants.SIGNALS, *processes.SIGNALS, _NVLINK_SPEED)
+_SLOW_SIGNALS = (*dict.fromkeys(f.signal for f in (*SLOW, *EITHER)), *constants.SIGNALS, *processes.SIGNALS, _NVLINK_SPEED, _NVLINK_ERRORS)
 
 
 class _Gpu:
@@ -46,19 +49,26 @@ class GpuRows:
         self.begin(header)
 
     def begin(self, header: Row) -> None:
-        """Take a new header (NVML was initialised again, a GPU came back); counters go on."""
+        """Take a new header (NVML was initialised again, a GPU came back); counters go on.
+
+        A header without GPUs says nothing new: a recorder writes one when it starts before the GPUs are known, and its time may be
+        later than that of the first GPU rows.
+        """
+        if self._gpus and not header.get("gpus"):
+            return
         self._header = header
+        self._source = str(header.get("source") or "nvml")
         self._gpus = {}
         for position, entry in enumerate(header.get("gpus", ())):
             self._add(entry, entry.get("gpu", position))
 
     def fast(self, rows: Sequence[Row], t: float | None = None) -> Reading:
         """Return the reading of the `gpu` rows of one instant; its time is `t`, or that of the last row."""
-        return self._reading("nvml", rows, t, _fast)
+        return self._reading(self._source, rows, t, _fast)
 
     def slow(self, rows: Sequence[Row], t: float | None = None) -> Reading:
         """Return the reading of the `slow` rows of one instant, constants and info included; its time is `t`, or that of the last row."""
-        return self._reading("nvml_slow", rows, t, _slow)
+        return self._reading(f"{self._source}_slow", rows, t, _slow)
 
     def _reading(self, source: str, rows: Sequence[Row], t: float | None, read: Callable[[Row, _Gpu, Page], None]) -> Reading:
         samples: list[Sample] = []
@@ -105,6 +115,9 @@ def _fast(row: Row, gpu: _Gpu, page: Page) -> None:
     if gpu.either_in_fast:
         page.fields(EITHER, row)
     activity.put(row, gpu.nvlink, gpu.counters, page)
+    if "profiling_stuck" in row:
+        page.put("profiling_stuck", float(row["profiling_stuck"]))
+    mig.fast(row, page)
     throttle.fast(row, gpu.counters, page)
 
 
@@ -121,8 +134,13 @@ def _slow(row: Row, gpu: _Gpu, page: Page) -> None:
     if gpu.nvlink is None and "nvlink_tx_kib" in row:
         gpu.nvlink = row["nvlink_tx_kib"] is not None
     _nvlink_speed(row, gpu, page)
+    if gpu.nvlink is False:
+        page.miss(_NVLINK_ERRORS, NO_NVLINK)
+    else:
+        page.fields(NVLINK_ERRORS, row)
     throttle.slow(row, gpu.counters, page)
     processes.put(row, page)
+    mig.slow(row, page)
 
 
 def _nvlink_speed(row: Row, gpu: _Gpu, page: Page) -> None:
@@ -138,11 +156,17 @@ def _nvlink_speed(row: Row, gpu: _Gpu, page: Page) -> None:
 def _xids(row: Row, counters: GpuCounters, page: Page) -> None:
     """Show each known code from 0 on, and any other code first as 0, so that `increase()` sees its first error."""
     counted = row.get("xid")
+    lost = (Reason.SOURCE_DOWN, row["lost"]) if row.get("lost") else None
     if counted is None:
-        page.miss(_XID, (Reason.SOURCE_DOWN, row["lost"]) if row.get("lost") else reason_of(row, "xid"))
+        page.miss_all((_XID, _XID_TIME), lost or reason_of(row, "xid"))
         return
     for code in dict.fromkeys((*map(str, XIDS), *counted)):
         known = code in counters.xids
         counters.xids.add(code)
         first = not known and int(code) not in XIDS
         page.put(_XID, 0.0 if first else float(counted.get(code, 0)), extra=(("xid", code),))
+    times = row.get("xid_t") or {}
+    for code, when in times.items():
+        page.put(_XID_TIME, when, extra=(("xid", str(code)),))
+    if not times:
+        page.miss(_XID_TIME, lost or (_NO_XID if "xid_t" in row else NOT_RECORDED))
