@@ -32,6 +32,7 @@ def test_a_first_reading_tells_everything() -> None:
     assert {m.signal for m in (*fast.missing, *slow.missing)} == {
         "heptascope_gpu_process_memory_bytes",
         "heptascope_gpu_process_sm_utilization_ratio",
+        "heptascope_gpu_xid_error_last_timestamp_seconds",
     }
 
 

@@ -66,7 +66,7 @@ def h200(uuid: str = "GPU-a", links: int = 0) -> FakeGpu:
     gpu = FakeGpu(uuid)
     if links:
         gpu.values.update({("nvmlDeviceGetNvLinkState", link): 1 for link in range(links)})
-        gpu.fields.update({(164, link): 26562 for link in range(links)})
+        gpu.fields.update({(164, link): 26562 for link in range(links)} | dict.fromkeys((38, 45, 52, 59), 0))
     return gpu
 
 
@@ -83,7 +83,7 @@ class FakeGpu:
         self.no_gpm_id: set[int] = set()
         self.gpm = 1
         self.events: list[tuple[int, int]] = []  # type (8: XID) and code
-        self.fields: dict[Any, float] = {82: 35, 74: 0, 269: 0, 270: 0, 271: 0}
+        self.fields: dict[Any, float] = {82: 35, 74: 0, 269: 0, 270: 0, 271: 0, 230: 0}
         self.sums: dict[int, float] = dict.fromkeys(GPM_NAMES, 0.0)
         self.t: float | None = None
         self.values: dict[Any, Any] = {

@@ -24,18 +24,19 @@ _PROFILED = ("gpm", "dcgm", "dcgm_exporter")
 _BOARD = ("nvml", "dcgm", "dcgm_exporter")
 
 
-def _activity_rows() -> list[Signal]:
+def _activity_rows(of: str = "", extra: tuple[str, ...] = (), whose: str = "", by: tuple[str, ...] = _PROFILED) -> list[Signal]:
     rows = []
     for what, (layer, share) in _ACTIVITY.items():
-        stem = f"heptascope_gpu_{what}"
+        stem = f"heptascope_gpu_{of}{what}"
+        pairs, share = GPU + extra, share + whose
         rows += [
             Signal(
                 f"{stem}_ratio",
                 Kind.GAUGE,
                 "ratio",
                 layer,
-                GPU,
-                _PROFILED,
+                pairs,
+                by,
                 f"Share of {share}, mean over the last sampling window (NVML GPM or DCGM profiling).",
                 Fold.LAST,
                 f"{stem}_seconds_total",
@@ -45,8 +46,8 @@ def _activity_rows() -> list[Signal]:
                 Kind.COUNTER,
                 "seconds",
                 layer,
-                GPU,
-                _PROFILED,
+                pairs,
+                by,
                 f"Integral over time of the share of {share}; divide its rate by the rate of {stem}_sampled_seconds_total.",
             ),
             Signal(
@@ -54,8 +55,8 @@ def _activity_rows() -> list[Signal]:
                 Kind.COUNTER,
                 "seconds",
                 layer,
-                GPU,
-                _PROFILED,
+                pairs,
+                by,
                 f"Time that {stem}_seconds_total covers.",
             ),
         ]
@@ -89,9 +90,10 @@ ROWS: list[Signal] = [
             "cpus",
             "numa_node",
             "mig",
+            "scope",
         ),
         _BOARD,
-        "Identity of the GPU (NVML), value 1.",
+        "Identity of the GPU (NVML), value 1; scope is pod, shared (by several pods) or node (it cannot be told whose it is).",
         Fold.LAST,
     ),
     _gauge("up", "", _HW, "1 while the GPU answers, 0 after it was lost or needs a reset.", ("nvml", "dcgm")),
@@ -156,6 +158,22 @@ ROWS: list[Signal] = [
     _counter("nvlink_transmit_bytes_total", "bytes", _PAR, "Bytes sent over all NVLinks (GPM rate integrated, or DCGM).", _PROFILED),
     _gauge("nvlink_bandwidth_bytes_per_second", "", _PAR, "Sum of the speeds of the active NVLinks, one direction (NVML).", ("nvml",)),
     _counter("xid_errors_total", "", _HW, "XID errors since heptascope started watching, by code (NVML events).", extra=("xid",)),
+    _gauge(
+        "xid_error_last_timestamp_seconds",
+        "seconds",
+        _HW,
+        "Time of the last XID error of a code (Unix time, NVML events or DCGM).",
+        extra=("xid",),
+    ),
+    _counter("nvlink_errors_total", "", _PAR, "NVLink errors over all links, by kind (NVML or DCGM).", ("nvml", "dcgm"), ("kind",)),
+    _gauge(
+        "recovery_action",
+        "",
+        _HW,
+        "What the driver wants done: 0 nothing, 1 reset the GPU, 2 reboot, 3 drain peer traffic, 4 drain and reset (NVML or DCGM).",
+        ("nvml", "dcgm"),
+    ),
+    _gauge("profiling_stuck", "", _HW, "1 while DCGM profiling stands at 0 on a busy GPU after an XID error, else 0.", ("dcgm",)),
     _counter("ecc_errors_total", "", _HW, "ECC errors since the driver was loaded, by kind (NVML volatile counts).", extra=("kind",)),
     _counter("remapped_rows_total", "", _HW, "Memory rows remapped over the life of the card, by kind (NVML).", extra=("kind",)),
     _gauge("row_remap_pending", "", _HW, "1 if a row remap waits for a GPU reset (NVML)."),
@@ -201,5 +219,45 @@ ROWS: list[Signal] = [
         _HW,
         "Device memory held by processes that do not belong to a known engine, where process ids are visible.",
         ("derived",),
+    ),
+    *_activity_rows("instance_", ("instance",), ", of one MIG instance", ("dcgm", "dcgm_exporter")),
+    Signal(
+        "heptascope_gpu_instance_info",
+        Kind.INFO,
+        "",
+        _HW,
+        (*GPU, "instance", "compute_instance", "mig_uuid", "profile", "slices"),
+        ("dcgm", "dcgm_exporter"),
+        "Identity of a MIG instance, or of a compute instance in it, value 1; gpu and uuid are the board's.",
+        Fold.LAST,
+    ),
+    _gauge(
+        "instance_memory_used_bytes",
+        "bytes",
+        _MEM,
+        "Device memory in use in one MIG instance.",
+        ("dcgm", "dcgm_exporter"),
+        ("instance",),
+    ),
+    _gauge("instance_memory_total_bytes", "bytes", _MEM, "Device memory of one MIG instance.", ("dcgm",), ("instance",)),
+    Signal(
+        "heptascope_gpus_visible",
+        Kind.GAUGE,
+        "",
+        _HW,
+        (),
+        _BOARD,
+        "GPUs that answer to the source in use.",
+        Fold.LAST,
+    ),
+    Signal(
+        "heptascope_gpus_expected",
+        Kind.GAUGE,
+        "",
+        _HW,
+        (),
+        _BOARD,
+        "GPUs that should be there: the configured number, or the most that were seen since the start.",
+        Fold.LAST,
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from heptascope.model import Reason
+from heptascope.model import Quality, Reason
 from heptascope.sources.gpu.counters import GpuCounters
 from heptascope.sources.gpu.layout import GPM_BYTES, GPM_RATIOS, MIB, NO_GPM, NO_NUMBER, NO_NVLINK, NOT_RECORDED, Row
 from heptascope.sources.gpu.page import Page, Why
@@ -44,7 +44,7 @@ def _ratio(key: str, percent: float | None, window: float, row: Row, page: Page)
     elif not isfinite(percent) or not 0 <= percent <= TOP_PERCENT:
         page.miss(ratio, (Reason.INVALID, f"GPM gave {percent!r} % for {key}"))
     else:
-        page.put(ratio, min(percent / 100.0, 1.0), window)
+        page.put(ratio, min(percent / 100.0, 1.0), window, quality=_quality(row, key))
 
 
 def _count(key: str, rate: float | None, window: float, counters: GpuCounters) -> None:
@@ -57,9 +57,14 @@ def _bytes(key: str, signal: str, row: Row, counters: GpuCounters, page: Page) -
     total = counters.bytes.get(key)
     why = _reason(row, key)
     if total is not None and (key in (row.get("gpm") or {}) or why[0] is Reason.INVALID):
-        page.put(signal, total)
+        page.put(signal, total, quality=_quality(row, key))
     else:
         page.miss(signal, why)
+
+
+def _quality(row: Row, key: str) -> Quality:
+    """Return how the value was obtained: a row's `approx` names those that are means over another's sampling windows."""
+    return Quality.APPROXIMATE if key in (row.get("gpm") or {}).get("approx", ()) else Quality.EXACT
 
 
 def _reason(row: Row, key: str) -> Why:

@@ -95,8 +95,15 @@ SLOW: tuple[Field, ...] = (
     Field("remap_uncorrected", "remapped_rows_total", 1.0, _TOP_COUNT, (("kind", "uncorrected"),)),
     Field("remap_pending", "row_remap_pending", 1.0, 1.0),
     Field("remap_failure", "row_remap_failure", 1.0, 1.0),
+    Field("recovery_action", "recovery_action", 1.0, 100.0),
 )
 """Values of `slow` rows."""
+
+NVLINK_ERRORS: tuple[Field, ...] = tuple(
+    Field(f"nvlink_{kind}", "nvlink_errors_total", 1.0, _TOP_COUNT, (("kind", kind),))
+    for kind in ("crc_flit", "crc_data", "replay", "recovery")
+)
+"""Values of `slow` rows on a card with NVLink."""
 
 EITHER: tuple[Field, ...] = (_ENERGY,)
 """Values that are in `gpu` rows where a recording took them there, else in `slow` rows (3 ms a call on an H200)."""

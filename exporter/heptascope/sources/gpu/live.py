@@ -13,6 +13,8 @@ from heptascope.sources.gpu.layout import THROTTLE, Row
 
 _FAST_FIELDS = {"power_cap_ns": 74, "sw_thermal_ns": 269}  # 6 and 10 us
 _SLOW_FIELDS = {"mem_temp_c": 82, "hw_thermal_ns": 270, "power_brake_ns": 271}  # 10, 600 and 600 us
+_RECOVERY_FIELD = {"recovery_action": 230}
+_NVLINK_ERROR_FIELDS = {"nvlink_crc_flit": 38, "nvlink_crc_data": 45, "nvlink_replay": 52, "nvlink_recovery": 59}  # totals of all links
 _LINK_SPEED_FIELD, _COMMON_SPEED_FIELD = 164, 90  # MB/s of one link; the first wants the link's number as scope (18 links: 0.4 ms)
 _CORRECTED, _UNCORRECTED, _VOLATILE = 0, 1, 0  # nvml.h
 _GPU_SENSOR = 0
@@ -45,10 +47,10 @@ def fast_row(call: Calls, chain: GpmChain, t: float) -> Row:
     return _finished(row, call)
 
 
-def add_xids(row: Row, watch: XidWatch, counts: dict[str, int]) -> None:
+def add_xids(row: Row, watch: XidWatch, counts: dict[str, int], times: dict[str, float]) -> None:
     """Add the XID errors counted so far, or why they cannot be counted."""
     if watch.refused is None:
-        row["xid"] = dict(counts)
+        row["xid"], row["xid_t"] = dict(counts), dict(times)
     else:
         row["xid"] = None
         row["missing"] = {**row.get("missing", {}), "xid": [str(watch.refused[0]), watch.refused[1]]}
@@ -67,8 +69,10 @@ def slow_row(call: Calls, t: float, last_seen: int) -> Row:
     row["ecc_corrected"] = get("ecc_corrected", "nvmlDeviceGetTotalEccErrors", _CORRECTED, _VOLATILE)
     row["ecc_uncorrected"] = get("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _VOLATILE)
     _remapped(call, row)
+    row.update(call.fields(_RECOVERY_FIELD))
     if call.gpu.entry.get("nvlinks"):
         row["nvlink_bytes_s"] = _nvlink_speed(call)
+        row.update(call.fields(_NVLINK_ERROR_FIELDS))
     _processes(call, row, last_seen)
     return _finished(row, call)
 

@@ -84,6 +84,7 @@ class NvmlSource(_NvmlBase):
         self._clock, self._wait = clock, wait
         self._tools: dict[str, _Tools] = {}
         self._xids: dict[str, dict[str, int]] = {}
+        self._xid_times: dict[str, dict[str, float]] = {}
         session.before_shutdown = self._release
 
     def read(self, now: float) -> Reading:
@@ -124,11 +125,18 @@ class NvmlSource(_NvmlBase):
         tools = self._tools.get(gpu.key)
         counts = self._xids.setdefault(gpu.key, {})
         if tools is not None:
-            tools.watch.poll(counts)
+            self._poll(tools.watch, gpu, counts, now)
         row = self._measure(gpu, tools, now) if tools is not None and not gpu.lost else live.lost_row("gpu", gpu, now)
         if tools is not None:
-            live.add_xids(row, tools.watch, counts)
+            live.add_xids(row, tools.watch, counts, self._xid_times.get(gpu.key, {}))
         return row
+
+    def _poll(self, watch: XidWatch, gpu: Gpu, counts: dict[str, int], now: float) -> None:
+        """Count the events since the last read; their time is that of this read."""
+        before = dict(counts)
+        watch.poll(counts)
+        times = self._xid_times.setdefault(gpu.key, {})
+        times.update((code, now) for code in counts if counts[code] != before.get(code))
 
     def _measure(self, gpu: Gpu, tools: _Tools, now: float) -> Row:
         try:

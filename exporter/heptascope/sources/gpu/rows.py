@@ -32,7 +32,7 @@ class _Gpu:
         self.info = constants.info(entry, header)
         self.counters = counters
         self.nvlink: bool | None = bool(entry["nvlinks"]) if "nvlinks" in entry else None
-        self.either_in_fast = False
+        self.either_in_fast = bool(header.get("energy_in_fast"))
 
 
 class GpuRows:
