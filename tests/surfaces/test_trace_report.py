@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -246,3 +248,13 @@ def test_a_note_that_all_ranks_share_is_shown_once() -> None:
     report = trace_report.Report(["x.json"], run.measure([one.trace(), other.trace()]))
     assert "rank 1: 1 events with a negative duration were left out" in report.notes
     assert 1 == sum(note.startswith("no launch calls in this trace") for note in report.notes)
+
+
+@pytest.mark.parametrize("command", [["trace", "x.json"], ["capture", "--engine", "http://127.0.0.1:1"]])
+@pytest.mark.parametrize("package", ["msgspec", "numpy"])
+def test_missing_extra_is_named_in_one_line(command: list[str], package: str) -> None:
+    """Without the packages of the extra, both commands say what to install."""
+    script = f"import sys; sys.modules[{package!r}] = None; from heptascope import cli; sys.exit(cli.run({command!r}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    expected = f"heptascope: reading traces needs the package {package}; install it with: pip install 'heptascope[trace]'\n"
+    assert (2, expected) == (done.returncode, done.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import zlib
 from io import BytesIO
 from typing import Any
 
@@ -99,13 +101,25 @@ def test_truncated_gzip_gives_what_is_there() -> None:
     assert 0 < len(half.gpu) < len(whole.gpu)
 
 
-def test_damaged_gzip_gives_what_comes_before_the_damage() -> None:
-    """Bytes changed in the middle of a gzip end the reading there."""
-    raw = bytearray((TRACES / "graph-b8.json.gz").read_bytes())
-    raw[100_000:100_100] = bytes(100)
+@pytest.mark.parametrize("at", [20_000, 60_000, 100_000, 140_000])
+def test_damaged_gzip_gives_what_comes_before_the_damage(at: int) -> None:
+    """Bytes changed in a gzip end the reading there, with nearly all that comes before."""
+    raw = bytearray((TRACES / "tp2-decode-c64-rank0.json.gz").read_bytes())
+    intact = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(raw[:at])
+    raw[at : at + 400] = b"\xff" * 400
     trace = _read(bytes(raw))
-    assert 1 == len(trace.notes)
-    assert len(trace.gpu) + len(trace.host) > 1000
+    (note,) = trace.notes
+    assert re.fullmatch("the (gzip data|JSON) is damaged: what comes after that point is missing", note)  # some damage still inflates
+    assert len(trace.gpu) + len(trace.host) >= 0.98 * (intact.count(b'"ph":"X"') - 4)
+
+
+def test_wrong_check_sum_of_a_gzip_is_mentioned() -> None:
+    """All events are there, but something was changed: a note says that the file is damaged."""
+    raw = bytearray((TRACES / "graph-b8.json.gz").read_bytes())
+    whole = _read(bytes(raw))
+    raw[-8] ^= 1
+    trace = _read(bytes(raw))
+    assert (len(whole.gpu), 1) == (len(trace.gpu), len(trace.notes))
 
 
 @pytest.mark.parametrize("junk", [b"\x00\x01}{][", b"nonsense", b'"""', b"}}}}"])

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 GZIP = b"\x1f\x8b"
 _PIECE = 1 << 20
+_BITE = 64  # bytes fed at a time to find the place of damage
 _GZIP_WINDOW = zlib.MAX_WBITS | 16  # zlib's own code for "a gzip header comes first"
 
 
@@ -41,11 +42,12 @@ class ByteSource:
             if not raw:
                 self.problem = "the gzip data ends early"
                 return self._inflate.flush()
+            before = self._inflate.copy()
             try:
                 piece = self._inflate.decompress(raw, size)
             except zlib.error:
                 self.problem = "the gzip data is damaged"
-                return b""
+                return _salvage(before, raw, size)
             self._kept = self._inflate.unconsumed_tail
             if piece:
                 return piece
@@ -60,3 +62,16 @@ class ByteSource:
             return False
         self._inflate, self._kept = zlib.decompressobj(_GZIP_WINDOW), rest
         return True
+
+
+def _salvage(inflate: zlib._Decompress, raw: bytes, size: int) -> bytes:
+    """Return what comes before the damage: a call that fails returns nothing, so the damaged piece is fed in small bites."""
+    found = b""
+    for at in range(0, len(raw), _BITE):
+        try:
+            found += inflate.decompress(raw[at : at + _BITE], size)
+        except zlib.error:
+            break
+        if len(found) >= size:
+            break
+    return found[:size]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heptascope.sources.trace.events import NONE, Code, Codes, GpuEvents, HostEvents, Int, Mask
+from heptascope.sources.trace.events import Code, Codes, GpuEvents, HostEvents, Int, Mask
 
 FARTHEST = 4e18
 """Nanoseconds: a little over a hundred years, and still far from the end of 64 bits."""
@@ -85,11 +85,6 @@ class Tables:
 def encode(values: Sequence[object], codes: Codes) -> Code:
     """Return the number of each value."""
     return np.array([codes[value] for value in values], np.int32)
-
-
-def shape_code(shapes: Codes, *sizes: object) -> int:
-    """Return the number of one combination of grid and block; NONE without both."""
-    return NONE if None in sizes else shapes[sizes]
 
 
 def pick(columns: Mapping[str, NDArray[Any]], kept: Mask | None) -> dict[str, NDArray[Any]]:

@@ -91,10 +91,6 @@ class HostEvents:
         """Return the number of events."""
         return len(self.start)
 
-    def pick(self, index: Mask | Int) -> HostEvents:
-        """Return the chosen rows."""
-        return HostEvents(*(getattr(self, column.name)[index] for column in fields(self)))
-
 
 @dataclass(slots=True)
 class Trace:

@@ -44,12 +44,6 @@ class Union:
         """Return the starts and ends of the gaps between the intervals."""
         return self.end[:-1], self.start[1:]
 
-    def outside(self, start: int, end: int) -> Union:
-        """Return what of [start, end) is not covered."""
-        starts = np.concatenate(([start], np.clip(self.end, start, end)))
-        ends = np.concatenate((np.clip(self.start, start, end), [end]))
-        return _disjoint(starts[ends > starts], ends[ends > starts])
-
 
 def union(start: Int, end: Int, bridge: int = 0) -> Union:
     """Merge intervals that touch, overlap, or lie at most `bridge` apart. Empty intervals vanish."""

@@ -107,7 +107,7 @@ class EventStream:
             tail = _parse(msgspec.json.decode, b'{"":0' + self._buffer[end + 1 :].rstrip().removesuffix(b"}") + b"}").value
             piece = None if tail is None else _parse(decode, b"[" + self._buffer[:end] + b"]").value
             if piece is not None:
-                self.tail = tail
+                self.tail, self.problem = tail, self._source.problem
                 yield piece
                 return
         piece = self._cut(decode)
