@@ -56,9 +56,16 @@ class EngineSettings(_Section):
 
     url: EngineUrl = Field(description="Base URL of the engine, or of its metrics page.")
     name: EngineName | None = Field(None, description="Our name for it (label `engine`); default: kind, or kind-port.")
-    kind: str | None = Field(None, description="Engine kind; default: told from its page.")
+    kind: str | None = Field(None, description="Engine kind; default: told from its page. `table` reads it by the file in `map`.")
+    map: Path | None = Field(None, description="YAML file that says where signals stand on its page (docs/engines.md), with `kind: table`.")
     settings: EngineFacts = EngineFacts()
     gpus: DeviceList = Field((), description="GPUs that serve it, by index or UUID; default: told from process ids.")
+
+    @model_validator(mode="after")
+    def _map_with_table(self) -> Self:
+        if (self.kind == "table") != (self.map is not None):
+            raise ValueError("kind: table and map go together; set both or neither")
+        return self
 
 
 class GpuSettings(_Section):

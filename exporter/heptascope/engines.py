@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from heptascope.config import EngineSettings, PollSettings
+from heptascope.engine_maps import map_adapter
 from heptascope.errors import UserError
 from heptascope.sources.commandlines import settings_by_engine
 from heptascope.sources.engine.cmdline import CommandLine
@@ -70,7 +71,7 @@ class Engines:
         source = EngineSource(
             engine.name,
             engine.url,
-            engine.kind or AUTO,
+            map_adapter(engine.map) if engine.map is not None else engine.kind or AUTO,
             interval=self._poll.interval,
             timeout=self._poll.timeout,
             max_page_bytes=self._poll.max_page_bytes,

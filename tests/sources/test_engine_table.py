@@ -11,9 +11,10 @@ from heptascope.model import Histogram, Quality, Reading, Reason, Sample, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.sources.engine.adapter import Absence, Collector, Context, adapters, register
 from heptascope.sources.engine.extract import TableReader
-from heptascope.sources.engine.names import OPTIONAL, PREFIX, SETTINGS, SIGNALS
+from heptascope.sources.engine.names import HISTOGRAMS, LABELS, OPTIONAL, PREFIX, SETTINGS, SIGNALS
 from heptascope.sources.engine.page import Document, Page
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
+from heptascope.sources.engine.tabled import TableAdapter
 from heptascope.sources.engine.version import Span, version
 from heptascope.sources.engine.vllm import ROWS
 
@@ -214,6 +215,10 @@ def test_the_names_are_those_of_the_signal_table() -> None:
     """Adapters answer for exactly the signals that the table says engines supply."""
     assert {name for name, signal in SCHEMA.items() if "engine" in signal.suppliers} == {PREFIX + name for name in SIGNALS + OPTIONAL}
     assert set(SETTINGS.values()) <= set(SIGNALS)
+    rows = {name: SCHEMA[PREFIX + name] for name in SIGNALS + OPTIONAL}
+    assert {name for name, row in rows.items() if row.kind.value == "histogram"} == HISTOGRAMS
+    extra = {name: row.labels[2] for name, row in rows.items() if len(row.labels) == 3}
+    assert extra == LABELS
 
 
 def test_every_reading_speaks_of_every_signal() -> None:
@@ -223,13 +228,15 @@ def test_every_reading_speaks_of_every_signal() -> None:
     assert {Reason.ENGINE} == {m.reason for m in out.missing}
 
 
-def test_samples_carry_the_labels_of_the_signal_table() -> None:
+@pytest.mark.parametrize("kind", [kind for kind, adapter in adapters().items() if hasattr(adapter, "table") or kind == "vllm"])
+def test_samples_carry_the_labels_of_the_signal_table(kind: str) -> None:
     """Every row of every registered table makes a signal of the right kind and labels."""
+    adapter = adapters()[kind]
     kinds = {Read.GAUGE: "gauge", Read.RATIO: "gauge", Read.HISTOGRAM: "histogram"}
-    for each in ROWS:
+    for each in adapter.table.rows if isinstance(adapter, TableAdapter) else ROWS:
         signal = SCHEMA[PREFIX + each.signal]
-        assert (each.signal, kinds.get(each.read, "counter")) == (each.signal, signal.kind.value)
-        assert {"engine", "rank", *each.keep.values()} == set(signal.labels)
+        assert {(each.signal, signal.kind.value)} == {(each.signal, kinds.get(take.read or each.read, "counter")) for take in each.takes}
+        assert {"engine", "rank", *each.keep.values(), *each.always} == set(signal.labels)
 
 
 def test_settings_fill_what_the_page_does_not_tell() -> None:

@@ -89,3 +89,32 @@ SETTINGS: dict[str, str] = {
 
 API_SERVERS = "api_server_count"
 """A setting without a signal: how many API servers count into one page."""
+
+HISTOGRAMS: frozenset[str] = frozenset(
+    {
+        "step_phase_seconds",
+        "time_to_first_token_seconds",
+        "inter_token_latency_seconds",
+        "time_per_output_token_seconds",
+        "e2e_latency_seconds",
+        "queue_time_seconds",
+        "prefill_time_seconds",
+        "decode_time_seconds",
+        "prompt_length_tokens",
+        "generation_length_tokens",
+        "http_request_duration_seconds",
+    }
+)
+"""The signals that are histograms; others are counters if their name ends in `_total`, else gauges."""
+
+LABELS: dict[str, str] = {
+    "requests_finished_total": "reason",
+    "requests_rejected_total": "reason",
+    "http_requests_total": "status",
+    "stage_seconds_total": "stage",
+    "graph_passes_total": "mode",
+    "latency_seconds_total": "latency",
+    "latency_observations_total": "latency",
+    "spec_accepted_tokens_per_position_total": "position",
+}
+"""The label that a signal has beside engine and rank."""

@@ -47,20 +47,21 @@ class EngineReader:
     def __init__(
         self,
         name: str | None = None,
-        kind: str = AUTO,
+        kind: str | Adapter = AUTO,
         settings: Mapping[str, float] | None = None,
         config: Mapping[str, str] | None = None,
         url: str = "recording",
         naming: Callable[[str], str] = str,
     ) -> None:
-        """Without `name`, `naming` makes it from the kind once that is known. `url` is for messages.
+        """Without `name`, `naming` makes it from the kind once that is known.
 
+        `url` is for messages; `kind` may be an adapter of the caller's own.
         `settings` are start settings by the keys of names.SETTINGS, `config` others as text. Raises UserError for unknown keys.
         """
         unknown = sorted(set(settings or {}) - {*SETTINGS, API_SERVERS})
         if unknown:
             raise UserError(f"there is no engine setting {unknown[0]!r}", hint=f"use one of {', '.join((*SETTINGS, API_SERVERS))}")
-        self._adapter = adapter_of(kind)
+        self._adapter = adapter_of(kind) if isinstance(kind, str) else kind
         self._auto = kind == AUTO
         self._session: Session | None = None
         self._name, self._url, self._naming = name, url, naming

@@ -58,7 +58,7 @@ class EngineSource:
         self,
         name: str | None,
         url: str,
-        kind: str = AUTO,
+        kind: str | Adapter = AUTO,
         interval: float = 1.0,
         timeout: float = TIMEOUT_SECONDS,
         max_page_bytes: int = MAX_PAGE_BYTES,
