@@ -31,9 +31,9 @@ class DcgmBench:
         self.clock = FakeClock()
         self.engine = HostEngine(scenario, self.clock, **changes)
         self.modules = Modules(self.engine)
-        monkeypatch.setattr(dcgm_session, "choose", lambda options: Target("127.0.0.1", 5555))
+        monkeypatch.setattr(dcgm_session, "choose", lambda _: Target("127.0.0.1", 5555))
         self.fast, self.slow = dcgm_sources(
-            options or DcgmOptions(), interval, 5.0, devices, load=lambda folder: self.modules.bindings(), clock=self.clock, now=self.clock
+            options or DcgmOptions(), interval, 5.0, devices, load=lambda _: self.modules.bindings(), clock=self.clock, now=self.clock
         )
 
     def read(self, seconds: float = 1.0) -> Reading:

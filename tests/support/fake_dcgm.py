@@ -1,6 +1,6 @@
-"""DCGM's Python modules and a host engine behind them, driven by scenario files: what cannot be had here, as a real one was seen to behave."""
+"""DCGM's Python modules and a host engine behind them, driven by scenario files, as a real one was seen to behave."""
 
-# ruff: noqa: N802, N801  # the functions and classes have the bindings' own names
+# ruff: noqa: N802, N815  # the functions and classes have the bindings' own names
 from __future__ import annotations
 
 import json
@@ -220,7 +220,8 @@ class Modules:
             board, me = (GPU, 0), (GPU_INSTANCE, 100 + part["instance"])
             entries.append(_entry(me, board, part["instance"], 0, part["slices"]))
             entries += [
-                _entry((COMPUTE_INSTANCE, 200 + part["instance"] * 10 + c), me, part["instance"], c, part["slices"]) for c in part["computes"]
+                _entry((COMPUTE_INSTANCE, 200 + part["instance"] * 10 + c), me, part["instance"], c, part["slices"])
+                for c in part["computes"]
             ]
         return SimpleNamespace(count=len(entries), entityList=entries)
 

@@ -100,7 +100,7 @@ class Card:
         values = self._read(engine, (*ids, *watched))
         self._check(engine, values)
         row = dcgm_rows.fast_row(self.index, self.uuid, values, {**engine.unknown, **self._refused}, t)
-        row["gpm"] = self._gpm(values, row["missing"])
+        row["gpm"] = self._gpm(engine, values, row["missing"])
         parts = self._instances(engine)
         if parts:
             row["mig"] = parts
@@ -140,11 +140,11 @@ class Card:
         if newest != self._newest:
             self._newest, self._newest_at = newest, self._clock()
 
-    def _gpm(self, values: dict[int, Value], missing: dict[str, list[str]]) -> Row:
+    def _gpm(self, engine: Engine, values: dict[int, Value], missing: dict[str, list[str]]) -> Row:
         if self._profiling is None:
             missing["gpm"] = refusal(self._why or (Reason.NOT_SUPPORTED, "profiling is not watched"))
             return {}
-        gpm, gone = self._windows.row(values)
+        gpm, gone = self._windows.row(values, {**engine.unknown, **self._refused})
         missing.update(gone)
         return gpm
 
@@ -199,7 +199,7 @@ class Card:
         found = engine.read([part.entity for part in self._parts], self._instance_watch.ids)
         out: list[Row] = []
         for part, windows in self._parts.items():
-            gpm, missing = windows.row(found[part.entity], _INSTANCE_PROFILED)
+            gpm, missing = windows.row(found[part.entity], self._refused, _INSTANCE_PROFILED)
             out.append({"instance": part.instance, "gpm": gpm, **({"missing": missing} if missing else {})})
         return out
 

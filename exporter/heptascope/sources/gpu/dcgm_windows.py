@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heptascope.model import Reason
 from heptascope.sources.gpu.dcgm_codes import Value
 from heptascope.sources.gpu.dcgm_fields import CYCLE_BYTES, CYCLES, CYCLES_ELAPSED, PROFILED
 from heptascope.sources.gpu.layout import MIB, Row
+from heptascope.sources.gpu.page import Why
 
 SAME_VALUE_SECONDS = 1e-9
 """Window of a value that was read before: it is shown again, and must not be counted twice (0 would mean "an instant reading")."""
@@ -33,8 +33,10 @@ class Windows:
         self._counts: dict[int, tuple[float, float]] = {}  # field id to time and raw count
         self._kept: Found = {}
 
-    def row(self, values: Mapping[int, Value], keys: Mapping[str, tuple[int, float]] = PROFILED) -> tuple[Row, dict[str, list[str]]]:
-        """Return a row's `gpm`, and for each key without a value the reason."""
+    def row(
+        self, values: Mapping[int, Value], refused: Mapping[int, Why], keys: Mapping[str, tuple[int, float]] = PROFILED
+    ) -> tuple[Row, dict[str, list[str]]]:
+        """Return a row's `gpm`, and for each key without a value the reason; `refused` are fields that are not asked any more."""
         cycles = self._cycles(values)
         found: Found = {}
         missing: dict[str, list[str]] = {}
@@ -44,8 +46,8 @@ class Windows:
                 found[key] = cycles[key]
             elif value is not None and value.why is None:
                 found[key] = (value.value * factor, self._window(key, value.t))
-            elif value is not None and value.why is not None:
-                missing[key] = [str(value.why[0]), value.why[1]]
+            elif why := value.why if value is not None else refused.get(field_id):
+                missing[key] = refusal(why)
         return _as_row(found, [key for key in keys if key in found and key not in cycles], missing), missing
 
     def _window(self, key: str, t: float) -> float:
@@ -108,6 +110,6 @@ def _as_row(found: Found, approximate: list[str], missing: Mapping[str, list[str
     return row
 
 
-def refusal(why: tuple[Reason, str]) -> list[str]:
+def refusal(why: Why) -> list[str]:
     """Return a reason as a row's `missing` keeps it."""
     return [str(why[0]), why[1]]
