@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from heptascope.model import Missing, Reading, Reason, SourceStatus, labels
@@ -57,7 +57,7 @@ class Daemon:
         taps: Sequence[Tap] = (),
     ) -> None:
         """Step `pipeline`, and show `taps` what comes in."""
-        self._pipeline, self._taps = pipeline, taps
+        self._pipeline, self._taps = pipeline, tuple(taps)
         self._clock = clock or SystemClock()
         self._runner = Runner(self._took, self._lost, self._clock)
         self._inbox: queue.SimpleQueue[Reading | Failure] = queue.SimpleQueue()
@@ -65,6 +65,8 @@ class Daemon:
         self._thread = threading.Thread(target=self._loop, name="pipeline", daemon=True)
         self._stepped = self._clock.monotonic()
         self._complaint = ""
+        self._followers: tuple[Callable[[], None], ...] = ()
+        self.header: Callable[[], Mapping[str, Any] | None] = lambda: None
 
     # what the web surface sees
 
@@ -80,6 +82,19 @@ class Daemon:
     def verdict(self) -> Mapping[str, Any] | None:
         """Return the newest verdict as a JSON-ready object, or None before there is one."""
         return self._pipeline.verdict
+
+    @property
+    def judge(self) -> object:
+        """The rules room; None without rules."""
+        return self._pipeline.judge
+
+    def follow(self, call: Callable[[], None]) -> None:
+        """Call `call` after each step, in the pipeline's thread; it must be quick."""
+        self._followers = (*self._followers, call)
+
+    def tap(self, tap: Tap) -> None:
+        """Show `tap` what comes in from now on."""
+        self._taps = (*self._taps, tap)
 
     def now(self) -> float:
         """Return the time on the snapshots' clock (Unix seconds)."""
@@ -141,6 +156,8 @@ class Daemon:
             self._take(self._inbox.get())
         self._pipeline.step(self._clock.time(), self.statuses())
         self._stepped = self._clock.monotonic()
+        for call in self._followers:
+            call()
 
     def _loop(self) -> None:
         due = self._clock.monotonic() + FIRST_STEP_SECONDS

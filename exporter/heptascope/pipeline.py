@@ -61,6 +61,11 @@ class Pipeline:
         return self._judge.verdict() if self._judge is not None else None
 
     @property
+    def judge(self) -> Judge | None:
+        """The rules room; None without rules."""
+        return self._judge
+
+    @property
     def latest(self) -> object:
         """The verdict as the rules room has it; None before the first pass or without rules."""
         return self._judge.latest if self._judge is not None else None

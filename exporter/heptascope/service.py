@@ -79,6 +79,7 @@ class Live:
         self._recorder = self._make_recorder(limits)
         recording = (Recording(self._recorder, self._engines),) if self._recorder is not None else ()
         self.daemon = Daemon(build_pipeline(settings, self._engines.gpus), taps=(Learner(self._engines), *recording, *taps))
+        self.daemon.header = self._header
         self._configured = self._engines.configured(settings.engines)
 
     def start(self) -> None:
@@ -169,7 +170,7 @@ class Runs(Protocol):
 def serve(what: Runs, settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; `announce` gets the address. Raises UserError if the address cannot be served."""
     sys.setswitchinterval(GIL_SWITCH_SECONDS)
-    app = create_app(what.daemon, settings.web)
+    app = create_app(what.daemon, settings.web, getattr(what, "stage", None))
     server = WebServer(app, *settings.address, settings.web.tls_cert, settings.web.tls_key)
     with stop_signals() as stopped:
         server.start()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from heptascope.signals.snapshot import EMPTY, Snapshot
 from heptascope.signals.window import Window
+from heptascope.surfaces.web.state import Tap
 
 
 class MemoryState:
@@ -19,6 +20,10 @@ class MemoryState:
         self.window = Window()
         self.found: Mapping[str, Any] | None = None
         self.loop_runs = True
+        self.judge: object = None
+        self.header: Callable[[], Mapping[str, Any] | None] = lambda: None
+        self.followers: list[Callable[[], None]] = []
+        self.taps: list[Tap] = []
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot."""
@@ -27,6 +32,14 @@ class MemoryState:
     def verdict(self) -> Mapping[str, Any] | None:
         """Return the verdict."""
         return self.found
+
+    def follow(self, call: Callable[[], None]) -> None:
+        """Keep who wants to know of a new snapshot."""
+        self.followers.append(call)
+
+    def tap(self, tap: Tap) -> None:
+        """Keep who wants to see what is read."""
+        self.taps.append(tap)
 
     def now(self) -> float:
         """Return the time."""

@@ -62,7 +62,11 @@ def test_openapi_describes_every_route(client: Client) -> None:
     """Each path has a summary, a description and a schema of its answer; none of the answers is a stranger."""
     spec = client.get("/api/openapi.json").json()
     documented = {"/metrics", "/healthz", "/readyz"} | {
-        f"/api/v1/{name}" for name in ("signals", "sources", "unavailable", "verdict", "history")
+        f"/api/v1/{name}"
+        for name in (
+            *("signals", "sources", "unavailable", "verdict", "history", "page", "stream", "charts"),
+            *("rules", "findings", "trends", "export/ticket", "export/recording"),
+        )
     }
     assert documented == set(spec["paths"])
     for path, methods in spec["paths"].items():

@@ -15,6 +15,7 @@ from heptascope.config import DEFAULT_PORT, Settings
 from heptascope.daemon import Daemon
 from heptascope.demo.scenarios import ALL, DEFAULT, Scenario, chosen, scenarios
 from heptascope.errors import UserError
+from heptascope.labels import compare
 from heptascope.service import serve
 from heptascope.sources.playback import replay_sources
 from heptascope.sources.recording import Recording
@@ -31,6 +32,9 @@ class Demo:
         """Play `played` in turn, `speed` times as fast. Raises UserError for a speed out of bounds."""
         self.daemon = Daemon(build_pipeline(settings, {}))
         self._played, self._speed, self._say = played, speed, say
+        self._known = {scenario.name: scenario for scenario in (*scenarios().values(), *played)}
+        self._now = played[0]
+        self.stage = self
         self._stop = threading.Event()
         self._next = cycle(played)
         self.turn()
@@ -48,11 +52,34 @@ class Demo:
 
     def turn(self) -> None:
         """Play the next scenario."""
-        scenario = next(self._next)
+        self._play(next(self._next))
+
+    def play(self, name: str) -> None:
+        """Play the scenario `name` and stay with it. Raises KeyError if there is none."""
+        scenario = self._known[name]
+        self._stop.set()
+        self._play(scenario)
+
+    def playing(self) -> str:
+        """Return the name of the scenario that plays."""
+        return self._now.name
+
+    def labels(self) -> dict[str, dict[str, Any]]:
+        """Return the labels of all scenarios."""
+        return {name: dict(scenario.label) for name, scenario in self._known.items()}
+
+    def match(self, verdict: Any) -> str:
+        """Return how a verdict compares with the label of what plays."""
+        return compare(verdict, self._now.label).value
+
+    def _play(self, scenario: Scenario) -> None:
+        recording = Recording.open(scenario.path)
         try:
-            sources = replay_sources(Recording.open(scenario.path), self._speed)
+            sources = replay_sources(recording, self._speed)
         except ValueError as exc:
             raise UserError(str(exc), where="--speed") from exc
+        self._now = scenario
+        self.daemon.header = lambda: recording.header
         self.daemon.swap(sources)
         self._say(about(scenario))
 

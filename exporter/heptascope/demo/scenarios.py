@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heptascope.errors import UserError
 
@@ -22,6 +23,7 @@ class Scenario(NamedTuple):
     state: str
     faults: tuple[str, ...]
     why: str
+    label: Mapping[str, Any]
 
 
 def scenarios() -> dict[str, Scenario]:
@@ -43,4 +45,4 @@ def chosen(name: str) -> list[Scenario]:
 
 def _scenario(path: Path) -> Scenario:
     label = json.loads((path / "label.json").read_text(encoding="utf-8"))
-    return Scenario(path.name, path, " or ".join(label["state"]), tuple(label["fault"]), label["why"])
+    return Scenario(path.name, path, " or ".join(label["state"]), tuple(label["fault"]), label["why"], label)

@@ -45,7 +45,7 @@ def value_text(evidence: Json) -> str:
 
 def verdict_lines(verdict: Json) -> Iterator[str]:
     """Yield the report of one verdict, line by line."""
-    yield _first_line(verdict)
+    yield first_line(verdict)
     for claim in verdict["faults"]:
         yield from _claim_lines("Fault", claim)
     for claim in verdict["symptoms"]:
@@ -61,7 +61,8 @@ def verdict_lines(verdict: Json) -> Iterator[str]:
     yield from _unknown_lines(verdict["cannot_tell"])
 
 
-def _first_line(verdict: Json) -> str:
+def first_line(verdict: Json) -> str:
+    """Return a verdict in one line: state, what is wrong or limits, how sure."""
     state, sure = _HEAD[verdict["state"]], _SURE[verdict["confidence"]]
     limiter, faults = verdict["limiter"], verdict["faults"]
     if verdict["state"] == "degraded" and faults:

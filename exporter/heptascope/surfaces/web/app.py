@@ -11,9 +11,13 @@ from starlette.responses import Response
 from heptascope import __version__
 from heptascope.config import WebSettings
 from heptascope.surfaces.web.api import api_routes, health_routes
+from heptascope.surfaces.web.desk import Desk
+from heptascope.surfaces.web.desk_api import desk_routes
 from heptascope.surfaces.web.edge import Edge, error_body
 from heptascope.surfaces.web.page import page_routes
 from heptascope.surfaces.web.site import Site
+from heptascope.surfaces.web.stage import PATH as STAGE_PATH
+from heptascope.surfaces.web.stage import Stage, stage_routes
 from heptascope.surfaces.web.state import State
 from heptascope.surfaces.web.token import read_token
 
@@ -21,13 +25,14 @@ DESCRIPTION = """\
 heptascope tells which of seven layers an LLM server waits on.
 
 All answers come from one snapshot in memory, taken once a second. A value that cannot be had is absent and listed under
-`/api/v1/unavailable` with its reason; it is never 0. Errors have the shape `{"error": "…"}`. Only GET and HEAD are served.
+`/api/v1/unavailable` with its reason; it is never 0. Errors have the shape `{"error": "…"}`. Only GET and HEAD are served,
+but for the picker of `heptascope demo`.
 If a token is configured, every path but `/healthz` needs it, as a bearer token or as the password of basic authentication.
 """
 
 
-def create_app(state: State, settings: WebSettings | None = None) -> FastAPI:
-    """Return the app that shows `state`. Raises UserError if the configured token cannot be read."""
+def create_app(state: State, settings: WebSettings | None = None, stage: Stage | None = None) -> FastAPI:
+    """Return the app that shows `state`; `stage` is what plays recordings. Raises UserError if the configured token cannot be read."""
     app = FastAPI(
         title="heptascope",
         version=__version__,
@@ -38,12 +43,13 @@ def create_app(state: State, settings: WebSettings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     site = Site(state)
-    for router in (health_routes(site), api_routes(site), page_routes(site)):
+    routers = [health_routes(site), api_routes(site), desk_routes(site, Desk(site)), page_routes(site)]
+    for router in (*routers, *([stage_routes(state, stage)] if stage is not None else [])):
         app.include_router(router)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(Exception, _bug)
-    app.add_middleware(Edge, token=read_token(settings or WebSettings()))
+    app.add_middleware(Edge, token=read_token(settings or WebSettings()), posts=(STAGE_PATH,) if stage is not None else ())
     return app
 
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import json
+from collections.abc import Collection
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 OPEN_PATHS = frozenset({"/healthz"})
 """Paths that need no token: a liveness probe has none."""
 METHODS = ("GET", "HEAD")
+HEAD = "heptascope.head"
+"""Set in the scope of a HEAD request, which the app sees as GET: an answer without end must know."""
 
 _CSP = "; ".join(
     (
@@ -45,9 +48,9 @@ _CHALLENGES = ((b"www-authenticate", b'Bearer realm="heptascope"'), (b"www-authe
 class Edge:
     """ASGI middleware around the whole app."""
 
-    def __init__(self, app: ASGIApp, token: str = "") -> None:
-        """Guard `app`; every path but OPEN_PATHS needs `token` unless that is empty."""
-        self._app = app
+    def __init__(self, app: ASGIApp, token: str = "", posts: Collection[str] = ()) -> None:
+        """Guard `app`; every path but OPEN_PATHS needs `token` unless that is empty. The paths `posts` take POST too."""
+        self._app, self._posts = app, posts
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,12 +60,13 @@ class Edge:
         if scope["type"] != "http":
             return
         reply = _Reply(send, scope["method"])
-        if scope["method"] not in METHODS:
+        if scope["method"] not in METHODS and not (scope["method"] == "POST" and scope["path"] in self._posts):
             await reply.error(405, "only GET and HEAD are served", ((b"allow", b", ".join(m.encode() for m in METHODS)),))
         elif self._token and scope["path"] not in OPEN_PATHS and not self._admits(scope):
             await reply.error(401, "a token is needed: Authorization: Bearer <token>", _CHALLENGES)
         else:
-            await self._app({**scope, "method": "GET"}, receive, reply.send)
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            await self._app({**scope, "method": method, HEAD: scope["method"] == "HEAD"}, receive, reply.send)
 
     def _admits(self, scope: Scope) -> bool:
         shown = next((value for name, value in scope["headers"] if name == b"authorization"), b"")

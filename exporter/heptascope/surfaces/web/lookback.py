@@ -1,0 +1,136 @@
+"""The last ten minutes of what the sources read, compressed in memory: a recording for whoever asks after the fact.
+
+A tap of the daemon, written by the sources' threads. What is handed out has the layout that `heptascope replay` reads.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import threading
+from collections import deque
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from heptascope.model import Reading, Reason, SourceStatus
+from heptascope.sources.recording import GPU_FILE, LONE_ENGINE_FILE, engine_file
+
+KEPT_SECONDS = 600.0
+CHUNK_SECONDS = 10.0
+MOST_BYTES = 8 * 2**20
+"""Of compressed rows: ten minutes of one engine with a page of 100 KB take about 5 MB; beyond, the oldest go."""
+_LEVEL = 1
+_ANOTHER_CLOCK_SECONDS = 5.0
+"""Rows older than this are a recording's that plays now: they get the times at which they were played."""
+_MACHINE = ""
+
+Row = dict[str, Any]
+
+
+class _Chunk(NamedTuple):
+    t: float
+    engine: str
+    body: bytes
+
+
+class _Open:
+    """Rows that are not compressed yet."""
+
+    def __init__(self, t: float) -> None:
+        self.t = t
+        self.lines: list[str] = []
+
+
+class Lookback:
+    """Keeps the rows; `write` and `write_failure` are the tap."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._lock = threading.Lock()
+        self._chunks: deque[_Chunk] = deque()
+        self._bytes = 0
+        self._open: dict[str, _Open] = {}
+        self._engines: dict[str, str] = {}
+        self._seen: dict[str, object] = {}
+
+    def write(self, reading: Reading) -> None:
+        """Take one reading."""
+        raw = reading.raw
+        if raw is None or self._seen.get(reading.source) is raw:  # a recording that plays shows slow rows several times
+            return
+        self._seen[reading.source] = raw
+        rows = raw.get("rows", [raw])
+        machine = "rows" in raw or raw.get("kind") == "host"
+        self._put(_MACHINE if machine else self._engine(reading), [_on_time(row, reading.t) for row in rows], reading.t)
+
+    def write_failure(self, status: SourceStatus, row: Mapping[str, Any]) -> None:
+        """Take one failed read."""
+        if status.reason is Reason.NO_SOURCE:
+            return
+        if status.kind == "engine":
+            self._put(self._engines.get(status.name, status.name), [dict(row)], row["t"])
+        else:
+            self._put(_MACHINE, [{"kind": "failure", "source": status.name, **row}], row["t"])
+
+    def tar(self, header: Mapping[str, Any] | None, now: float) -> bytes:
+        """Return a tar archive of one folder with what is kept; `header` tells about the GPUs."""
+        with self._lock:
+            self._forget(now)
+            parts = [*self._chunks, *(_Chunk(o.t, engine, _packed(o.lines)) for engine, o in self._open.items() if o.lines)]
+        first = {"kind": "header", "gpus": [], **(header or {}), "t": min((part.t for part in parts), default=now)}
+        files = {_MACHINE: _packed([_line(first)])}
+        for part in parts:
+            files[part.engine] = files.get(part.engine, b"") + part.body
+        folder, buffer = f"heptascope-{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%SZ}", io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            for engine, body in files.items():
+                info = tarfile.TarInfo(f"{folder}/{_file(engine, len(files))}")
+                info.size, info.mtime = len(body), int(now)
+                archive.addfile(info, io.BytesIO(body))
+        return buffer.getvalue()
+
+    def _engine(self, reading: Reading) -> str:
+        """Return the name that the engine's series have, which is the source's own until the engine was recognised."""
+        name = next((value for sample in reading.samples for label, value in sample.labels if label == "engine"), reading.source)
+        self._engines[reading.source] = name
+        return name
+
+    def _put(self, engine: str, rows: list[Row], t: float) -> None:
+        lines = [_line(row if engine == _MACHINE else row | {"engine": engine}) for row in rows]
+        with self._lock:
+            opened = self._open.setdefault(engine, _Open(t))
+            opened.lines += lines
+            if t - opened.t < CHUNK_SECONDS:
+                return
+            del self._open[engine]
+        body = _packed(opened.lines)
+        with self._lock:
+            self._chunks.append(_Chunk(opened.t, engine, body))
+            self._bytes += len(body)
+            self._forget(t)
+
+    def _forget(self, now: float) -> None:
+        while self._chunks and (self._chunks[0].t < now - KEPT_SECONDS or self._bytes > MOST_BYTES):
+            self._bytes -= len(self._chunks.popleft().body)
+
+
+def _on_time(row: Mapping[str, Any], t: float) -> Row:
+    late = t - float(row["t"])
+    return {**row, "t": row["t"] + late} if abs(late) > _ANOTHER_CLOCK_SECONDS else dict(row)
+
+
+def _file(engine: str, files: int) -> str:
+    if engine == _MACHINE:
+        return GPU_FILE
+    return LONE_ENGINE_FILE if files <= 2 else engine_file(engine)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, separators=(",", ":")) + "\n"
+
+
+def _packed(lines: list[str]) -> bytes:
+    return gzip.compress("".join(lines).encode(), _LEVEL, mtime=0)
