@@ -14,7 +14,7 @@ from heptascope.sources.trace import run
 from heptascope.sources.trace.events import MOST_DEVICES, Trace
 from heptascope.sources.trace.load import load
 from support import nsys_builder
-from support.trace_builder import TraceBuilder
+from support.trace_builder import TRACES, TraceBuilder
 
 TABLE = b'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","k","Duration","ns","5"\n'
 
@@ -119,3 +119,47 @@ def test_nonsense_of_many_streams_threads_and_gpus_is_measured_in_bounded_time(t
     result = run.measure([trace])
     assert MOST_DEVICES == len(result.ranks)
     assert any("negative duration" in note for note in result.ranks[0].notes)
+
+
+def _damaged(raw: bytes, dice: np.random.Generator) -> bytes:
+    """Change, remove or insert some bytes."""
+    content = bytearray(raw)
+    for _ in range(int(dice.choice([1, 2, 5, 30]))):
+        at = int(dice.integers(16, len(content)))
+        what = int(dice.integers(0, 3))
+        if what == 0:
+            content[at] = int(dice.integers(0, 256))
+        elif what == 1:
+            del content[at : at + int(dice.integers(1, 200))]
+        else:
+            content[at:at] = dice.choice([b"NaN", b"-1e999", b"}, {", b'"', b"\xff\r\0", b"99999999999999999999"])
+    return bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["json", "gzip", "sqlite", "csv"])
+def test_damage_is_one_line_or_a_note_never_a_traceback(tmp_path: Path, kind: str) -> None:
+    """Whatever bytes are damaged, a file is measured as far as it goes or refused in one line."""
+    build = TraceBuilder(0, 2)
+    for i in range(40):
+        build.add("user_annotation", f"ProfilerStep#{i}", 1000 * i, 900).kernel(
+            "gemm", 1000 * i + 20, 100, launched=1000 * i, grid=[i, 1, 1]
+        )
+        build.copy("Memcpy HtoD (Pinned -> Device)", 1000 * i + 300, 5, launched=1000 * i + 200)
+    files = {
+        "json": build.text(),
+        "gzip": gzip.compress(build.text()),
+        "sqlite": nsys_builder.write(build, tmp_path / "whole").read_bytes(),
+        "csv": (TRACES / "h200-ncu-details.csv").read_bytes(),
+    }
+    dice, path = np.random.default_rng(7), tmp_path / "damaged"
+    refused: list[str] = []
+    for _ in range(120):
+        path.write_bytes(_damaged(files[kind], dice))
+        try:
+            found = load(path)
+            samples = run.measure([found]).to_samples() if isinstance(found, Trace) else found.to_samples()
+            assert all(np.isfinite(value) for _, _, value in samples)
+        except UserError as error:
+            refused.append(str(error))
+    assert len(refused) < 120
+    assert [] == [line for line in refused if "\n" in line]

@@ -144,3 +144,11 @@ def test_cut_gzip_keeps_the_kernels_before_the_cut() -> None:
 def test_tables_are_known_by_their_header(head: bytes, expected: bool) -> None:
     """The header may come after the profiled program's own output."""
     assert expected == ncu.looks_like(head)
+
+
+def test_damaged_table_keeps_the_kernels_before_the_damage() -> None:
+    """A stray carriage return ends the reading, with a note; the kernel before it may lack metrics and is dropped too."""
+    rows = [(str(i), GEMM, DURATION, "ns", "10") for i in range(4)]
+    table = _read(_long(*rows).replace('"2","7"', '"2\r","7"', 1).replace('"2\r"', "2\r x"))
+    assert 1 == len(table.kernels)
+    assert ["the table is damaged"] == [note.partition(" (")[0] for note in table.notes]

@@ -128,12 +128,17 @@ def read(file: BinaryIO, where: str) -> KernelTable:
         raise UserError(f"larger than {LARGEST >> 20} MiB", where=where, hint="profile fewer kernels")
     begin = _HEADER.search(raw)
     text = raw[begin.start() if begin else 0 :].decode("utf-8", "replace")
-    kernels = list(_kernels(text))
+    kernels: list[Counters] = []
+    problem = source.problem
+    try:
+        kernels.extend(_kernels(text))
+    except csv.Error as error:
+        problem = f"the table is damaged ({error})"
     if not kernels:
         raise UserError("a table without kernels", where=where, hint="profile at least one kernel: ncu --csv --page raw PROGRAM")
     if not any(kernel.seconds or kernel.occupancy or kernel.sm or kernel.dram for kernel in kernels):
         raise UserError("a table without known metrics", where=where, hint="profile with ncu --set full --csv --page raw")
-    return KernelTable(where, kernels, [f"{source.problem}: later kernels are missing"] if source.problem else [])
+    return KernelTable(where, kernels, [f"{problem}: later kernels are missing"] if problem else [])
 
 
 def _kernels(text: str) -> Iterator[Counters]:
@@ -149,10 +154,10 @@ def _long(rows: csv.DictReader[str], comma: bool) -> Iterator[Counters]:
     """One row for each metric of each kernel; rows of one kernel have the same ID."""
     current, counters = "", None
     for row in rows:
-        if counters is None or row["ID"] != current:
+        if counters is None or row.get("ID") != current:
             if counters is not None:
                 yield _shared(counters)
-            current, counters = row["ID"] or "", _new(row)
+            current, counters = row.get("ID") or "", _new(row)
         _put(counters, row.get("Metric Name") or "", row.get("Metric Unit") or "", row.get("Metric Value") or "", comma)
     if counters is not None:
         yield _shared(counters)
@@ -162,7 +167,7 @@ def _wide(rows: csv.DictReader[str], comma: bool) -> Iterator[Counters]:
     """One row for each kernel, after a row of units."""
     units: dict[str, str] = {}
     for row in rows:
-        if not row["ID"]:
+        if not row.get("ID"):
             units = {name: unit or "" for name, unit in row.items()}
             continue
         counters = _new(row)

@@ -41,8 +41,9 @@ def read(path: Path) -> Trace:
             return _Reader(database, where).trace()
         finally:
             database.close()
-    except sqlite3.DatabaseError as error:
-        raise UserError(f"damaged SQLite file ({error})", where=where, hint="export it again with nsys export --type sqlite") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite's message may quote the damaged bytes
+        said = "unreadable text" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise UserError(f"damaged SQLite file ({said})", where=where, hint="export it again with nsys export --type sqlite") from error
 
 
 class _Reader:
