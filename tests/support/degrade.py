@@ -5,15 +5,12 @@ A degradation takes one row of a recording and returns it changed, or None to le
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from support.recordings import read_lines
+from heptascope.sources.recording import Event, Recording
 
 Row = dict[str, Any]
 Degradation = Callable[[Row], Row | None]
@@ -115,24 +112,28 @@ DEGRADATIONS: Mapping[str, Degradation] = {
 }
 
 
-def degrade(source: Path, target: Path, *changes: Degradation) -> Path:
-    """Write the recording `source` with all `changes` to the folder `target`; labels and times stay. Return `target`."""
-    target.mkdir(parents=True, exist_ok=True)
-    for path in source.iterdir():
-        if not path.name.endswith(".jsonl.gz"):
-            shutil.copy(path, target / path.name)
-            continue
-        kept = [row for row in (_changed(row, changes) for row in read_lines(path)) if row is not None]
-        if kept:
-            text = "".join(f"{json.dumps(row)}\n" for row in kept)
-            (target / path.name).write_bytes(gzip.compress(text.encode(), compresslevel=1))
-    return target
+class Degraded(Recording):
+    """A recording whose rows go through changes, one after the other, before anything sees them."""
+
+    changes: tuple[Degradation, ...] = ()
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events that are left."""
+        for event in super().events():
+            rows = [row for row in map(self._changed, event.rows) if row is not None]
+            if rows:
+                yield event._replace(rows=rows)
+
+    def _changed(self, row: Row) -> Row | None:
+        changed: Row | None = row
+        for change in self.changes:
+            changed = None if changed is None else change(changed)
+        return changed
 
 
-def _changed(row: Row, changes: tuple[Degradation, ...]) -> Row | None:
-    for change in changes:
-        changed = change(row)
-        if changed is None:
-            return None
-        row = changed
-    return row
+def degraded(source: Path, *changes: Degradation) -> Degraded:
+    """Open a recording with all `changes`; label and times stay."""
+    recording = Degraded.open(source)
+    recording.changes = changes
+    recording.header = recording._changed(recording.header) or {}
+    return recording

@@ -30,7 +30,10 @@ _Row = tuple[dict[str, str], float]
 
 
 class Instance(NamedTuple):
-    """What a rule is judged for: an engine rank or a GPU; `related` are the GPUs that serve it, or the engines it serves."""
+    """What a rule is judged for: an engine rank or a GPU; `related` are the GPUs that serve it, or the engines it serves.
+
+    Without `pairs` it stands for all of its kind while none is known: its rules cannot be judged, and say so.
+    """
 
     kind: str
     pairs: Labels
@@ -60,15 +63,16 @@ class JudgeSettings:
 
 
 def instances(window: Window) -> list[Instance]:
-    """Return every engine rank and GPU that is known now, each with its counterpart."""
+    """Return every engine rank and GPU that is known now, each with its counterpart; one without labels for a kind of which none is."""
     gpus = [_pairs(("gpu", gpu[0]), ("uuid", gpu[1])) for gpu in known_gpus(window)]
     engines = [_pairs(("engine", e[0]), ("rank", e[1])) for e in known_engines(window)]
     served = [s.pairs for s in window.series("heptascope_engine_gpu_info") if s.live]
     serves = [
         (_pairs(*(p for p in row if p[0] in ("engine", "rank"))), _pairs(*(p for p in row if p[0] in ("gpu", "uuid")))) for row in served
     ]
-    out = [Instance("engine", pairs, tuple(gpu for engine, gpu in serves if engine == pairs and gpu in gpus)) for pairs in engines]
-    return out + [Instance("gpu", pairs, tuple(e for e, gpu in serves if gpu == pairs and e in engines)) for pairs in gpus]
+    found = [Instance("engine", pairs, tuple(gpu for engine, gpu in serves if engine == pairs and gpu in gpus)) for pairs in engines]
+    found += [Instance("gpu", pairs, tuple(e for e, gpu in serves if gpu == pairs and e in engines)) for pairs in gpus]
+    return found + [Instance(kind, (), ()) for kind, known in (("engine", engines), ("gpu", gpus)) if not known]
 
 
 def _pairs(*pairs: tuple[str, str]) -> Labels:
@@ -236,7 +240,7 @@ def explain(selector: promql.SelectorInfo, instance: Instance, reasons: Reasons)
     allowed = {*instance.pairs, *(pair for row in instance.related for pair in row)}
     allowed |= {(m.label, m.value) for m in selector.matchers if m.op == "="}
     for found in (*reasons.get(metric, ()), *(reasons.get(row.name, ()) if row is not None and row.name != metric else ())):
-        if set(found.labels) <= allowed:
+        if not instance.pairs or set(found.labels) <= allowed:
             return found
     return Missing(metric, Reason.NO_SOURCE, "no source supplies it", instance.pairs)
 

@@ -1,0 +1,50 @@
+"""Verdicts of recordings, whole or with something taken away, each worked out once in a test run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from heptascope.config import Settings
+from heptascope.labels import Match, compare
+from heptascope.offline import judge_recording
+from heptascope.sources.recording import Recording
+from support.degrade import DEGRADATIONS, degraded
+from support.recordings import all_recordings
+
+WHOLE = "whole"
+Json = Mapping[str, Any]
+
+
+@cache
+def verdict(name: str, change: str = WHOLE) -> Json:
+    """Return the verdict of a recording's steady window, as it is or degraded by one of DEGRADATIONS."""
+    return judge_recording(opened(name, change), Settings())
+
+
+def opened(name: str, change: str = WHOLE) -> Recording:
+    """Open a recording, as it is or degraded."""
+    source = all_recordings()[name]
+    return Recording.open(source) if change == WHOLE else degraded(source, DEGRADATIONS[change])
+
+
+def match(name: str, change: str = WHOLE) -> Match:
+    """Return how the verdict compares with the recording's label."""
+    label = Recording.open(all_recordings()[name]).label
+    assert label is not None
+    return compare(verdict(name, change), label)
+
+
+def claims(found: Json) -> set[str]:
+    """Return every rule that a verdict names: as limiter, fault, consequence or symptom."""
+    limiter = [found["limiter"]] if found["limiter"] else []
+    return {claim["rule"] for claim in (*limiter, *found["faults"], *found["consequences"], *found["symptoms"])}
+
+
+def unknown(found: Json) -> dict[str, set[str]]:
+    """Return the reasons why rules could not be judged, by rule."""
+    reasons: dict[str, set[str]] = {}
+    for rule in found["cannot_tell"]:
+        reasons.setdefault(rule["rule"], set()).update(m["reason"] for m in rule["missing"])
+    return reasons
