@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from heptascope.signals.schema import SCHEMA
 from heptascope.sources.trace import run
 from heptascope.sources.trace.load import load
 from heptascope.sources.trace.measures import SampleRow
@@ -39,6 +40,13 @@ def test_docs_list_all_signals_with_their_labels() -> None:
     for name, pairs, _ in _all_kinds():
         given.setdefault(name, set()).update(key for key, _ in pairs)
     assert documented == given
+
+
+def test_docs_say_what_the_signal_table_says() -> None:
+    """Name, unit, labels, layer and help of each row are those of the table."""
+    rows = [row for row in SCHEMA.values() if "trace" in row.suppliers]
+    expected = [(r.name, r.unit, ", ".join(r.labels), r.layer or "", r.help) for r in rows]
+    assert expected == _ROW.findall(DOCS.read_text(encoding="utf-8"))
 
 
 def test_units_fit_the_names() -> None:
