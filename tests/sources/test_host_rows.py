@@ -10,7 +10,7 @@ from heptascope.model import Missing, Reading, Reason, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.sources.host.cgroup import CGROUP_SIGNALS
 from heptascope.sources.host.roles import rank_of, role_by_title, roles_by_company
-from heptascope.sources.host.rows import HostRows
+from heptascope.sources.host.rows import INTERPRETER_SIGNALS, HostRows
 from support.recordings import all_recordings, read_lines
 
 PROCESS = "heptascope_host_process_"
@@ -110,7 +110,7 @@ def test_what_a_recording_does_not_hold_has_a_reason() -> None:
     given, absent = {s.name for s in reading.samples}, {m.signal for m in reading.missing}
     assert {name for name in SCHEMA if name.startswith("heptascope_host_")} == given | absent
     assert {*CGROUP_SIGNALS, PROCESS + "busiest_thread_cpu_seconds_total"} <= absent
-    assert {Reason.NO_SOURCE} == {m.reason for m in reading.missing if m.signal != "heptascope_host_cpus"}
+    assert {Reason.NO_SOURCE} == {m.reason for m in reading.missing if m.signal not in ("heptascope_host_cpus", *INTERPRETER_SIGNALS)}
     memory = Missing(
         "heptascope_host_pressure_waiting_seconds_total", Reason.NO_SOURCE, "the recording does not hold it", labels(resource="memory")
     )

@@ -81,3 +81,17 @@ class FakeRoot:
             # the last rank has the lowest pid
             self.process(first + 9 - rank, "VLLM::Worker_TP", ppid=core, command=f"VLLM::Worker_TP{rank}")
         self.listen(port, first)
+
+
+def put_group(fake: FakeRoot, path: str, quota: str, memory: str = "max", throttled: int = 0) -> None:
+    """Write a version 2 control group."""
+    fake.write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
+    stat = f"usage_usec 5000000\nuser_usec 1\nnr_periods 100\nnr_throttled 40\nthrottled_usec {throttled}\n"
+    for name, text in (
+        ("cpu.max", quota),
+        ("cpu.stat", stat),
+        ("memory.max", memory),
+        ("memory.current", "1048576\n"),
+        ("memory.stat", "anon 1\nfile 4096\n"),
+    ):
+        fake.write(f"{path}/{name}", text)

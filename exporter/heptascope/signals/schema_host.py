@@ -30,6 +30,7 @@ ROWS: list[Signal] = [
     _h("cgroup_cpu_throttled_periods_total", _C, "", ("engine",), "Enforcement periods in which the CPU limit stopped the engine's group."),
     _h("cgroup_memory_used_bytes", _G, "bytes", ("engine",), "Memory of the engine's control group, page cache included."),
     _h("cgroup_memory_limit_bytes", _G, "bytes", ("engine",), "Memory limit of the engine's control group; absent without a limit."),
+    _h("cgroup_page_cache_bytes", _G, "bytes", ("engine",), "Page cache in that memory, which the kernel takes back under pressure."),
     _h(
         "process_info",
         _I,

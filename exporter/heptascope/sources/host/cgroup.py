@@ -1,4 +1,4 @@
-"""The engine's control group (version 2): CPU limit, throttling, memory.
+"""The engine's control group: CPU limit, throttling, memory. Version 2 here, version 1 in cgroup_v1.py.
 
 It is the engine's group that counts, not the one of this process: a sidecar has its own. Where the group lies outside what
 this process has mounted, the mount of the engine itself is used (/proc/PID/root), which needs the rights to trace it.
@@ -7,9 +7,11 @@ this process has mounted, the mount of the engine itself is used (/proc/PID/root
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from heptascope.model import Reason
+from heptascope.sources.host import cgroup_v1
 from heptascope.sources.host.procfs import ProcFs
 from heptascope.sources.host.row import Collected
 
@@ -24,10 +26,11 @@ CGROUP_SIGNALS = tuple(
         "cpu_throttled_periods_total",
         "memory_used_bytes",
         "memory_limit_bytes",
+        "page_cache_bytes",
     )
 )
 _CPU_STAT = {"usage_usec": "usage_us", "throttled_usec": "throttled_us", "nr_periods": "periods", "nr_throttled": "throttled_periods"}
-_V1 = "this machine has control groups of version 1"
+_LIMITS = {"quota": "cpu_quota", "memory_limit": "memory_limit_bytes"}
 _OUT_OF_SIGHT = (
     "the engine's control group is not in sight: run heptascope as the engine's user with shareProcessNamespace: true, "
     "or mount the host's /sys/fs/cgroup"
@@ -54,13 +57,14 @@ class CgroupCollector:
         for engine, (reason, detail) in hidden.items():
             _lack_all(collected, engine, reason, detail)
         for engine, pid in leaders.items():
-            folders = self._folders(pid)
-            if folders:
-                collected.fields["cgroups"].append(self._entry(engine, folders, collected))
-            elif self._is_v1():
-                _lack_all(collected, engine, Reason.NOT_SUPPORTED, _V1)
-            else:
+            entry = self._v1_entry(engine, pid) if self._is_v1() else self._v2_entry(engine, pid)
+            if entry is None:
                 _lack_all(collected, engine, Reason.NO_PERMISSION, _OUT_OF_SIGHT)
+                continue
+            collected.fields["cgroups"].append(entry)
+            for key in _LIMITS.keys() - entry.keys():
+                detail = "the engine's control group has no limit"
+                collected.lacks(f"heptascope_host_cgroup_{_LIMITS[key]}", Reason.NOT_CONFIGURED, detail, engine=engine)
         return collected
 
     def _is_v1(self) -> bool:
@@ -70,7 +74,7 @@ class CgroupCollector:
         """Return the folders of a process's group and its parents, innermost first; empty if they cannot be read."""
         lines = (self._files.text("proc", str(pid), "cgroup") or "").splitlines()
         path = next((line[3:] for line in lines if line.startswith("0::")), None)
-        if path is None or self._is_v1():
+        if path is None:
             return []
         if ".." not in path.split("/"):
             parts = [part for part in path.split("/") if part]
@@ -81,22 +85,27 @@ class CgroupCollector:
         # a mount without cpu.max shows the machine's root group, not the process's own
         return [own] if self._files.text(own, "cpu.max") is not None else []
 
-    def _entry(self, engine: str, folders: list[str], collected: Collected) -> dict[str, Any]:
+    def _v1_entry(self, engine: str, pid: int) -> dict[str, Any] | None:
+        group = cgroup_v1.read_group(self._files, pid)
+        known = {key: value for key, value in asdict(group).items() if value is not None} if group else {}
+        return {"engine": engine} | known if known else None
+
+    def _v2_entry(self, engine: str, pid: int) -> dict[str, Any] | None:
+        folders = self._folders(pid)
+        if not folders:
+            return None
         quota, memory = self._tightest(folders, "cpu.max"), self._tightest(folders, "memory.max")
         stats = [parse_flat(self._files.text(folder, "cpu.stat")) for folder in ([quota.folder] if quota else folders)]
         stat = next((stat for stat in stats if "nr_periods" in stat), stats[0])
         entry: dict[str, Any] = {"engine": engine} | {key: stat[name] for name, key in _CPU_STAT.items() if name in stat}
-        used = self._files.text(memory.folder if memory else folders[0], "memory.current")
+        limited = memory.folder if memory else folders[0]
+        used = self._files.text(limited, "memory.current")
         if used is not None and used.strip().isdigit():
             entry["memory"] = int(used)
-        for key, limit, signal in (("quota", quota, "cpu_quota"), ("memory_limit", memory, "memory_limit_bytes")):
-            if limit is not None:
-                entry[key] = limit.value
-            else:
-                collected.lacks(
-                    f"heptascope_host_cgroup_{signal}", Reason.NOT_CONFIGURED, "the engine's control group has no limit", engine=engine
-                )
-        return entry
+        cached = parse_flat(self._files.text(limited, "memory.stat"))
+        if "file" in cached:
+            entry["page_cache"] = cached["file"]
+        return entry | {key: limit.value for key, limit in (("quota", quota), ("memory_limit", memory)) if limit is not None}
 
     def _tightest(self, folders: list[str], name: str) -> Limit | None:
         limits = [(parse_limit(self._files.text(folder, name)), folder) for folder in folders]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from heptascope.model import Reason
 from heptascope.sources.host.discovery import Discovery, Found
-from heptascope.sources.host.procfs import ProcFs, Stat, count_cpus
+from heptascope.sources.host.numa import Placement, parse_cpus, remote_share
+from heptascope.sources.host.procfs import ProcFs, Stat
 from heptascope.sources.host.roles import ENGINE_CORE, OTHER
 from heptascope.sources.host.row import Collected
 from heptascope.sources.host.threads import OpenFiles, ThreadReader, Times
@@ -29,6 +30,7 @@ PROCESS_SIGNALS = tuple(
     )
 )
 _SCHEDSTAT_SIGNALS = ("heptascope_host_process_run_queue_seconds_total", "heptascope_host_process_busiest_thread_cpu_seconds_total")
+_REMOTE = "heptascope_host_process_remote_cpu_ratio"
 _MOST_ARGUMENTS = 128
 _MOST_ARGUMENT_CHARS = 512
 _SECRET = re.compile(r"(?:^|[-_])(?:api_?key|key|token|secret|passw(?:or)?d|passphrase|credentials?|authorization)$", re.IGNORECASE)
@@ -38,16 +40,28 @@ _HIDDEN = "***"
 class Process:
     """One process that is read at every turn."""
 
-    def __init__(self, files: ProcFs, pid: int, open_files: OpenFiles) -> None:
+    def __init__(self, files: ProcFs, pid: int, open_files: OpenFiles, placement: Placement) -> None:
         """Open nothing yet; `settle` must follow."""
-        self._files, self._pid = files, pid
+        self._files, self._pid, self._placement = files, pid, placement
         self._threads = ThreadReader(files, pid, open_files)
         self._busiest_ns = 0
+        self.gpu_nodes: set[int] = set()
+        self.remote: float | None = None
+
+    @property
+    def engine(self) -> str:
+        """Return the engine that it belongs to."""
+        return self._member.engine
+
+    def place(self, near: Collection[int]) -> None:
+        """Take the nodes of its GPUs: its own, or those of its engine (`near`) if it holds none itself."""
+        self.remote = remote_share(self._cpus, self._placement.nodes(), self.gpu_nodes or near)
 
     def settle(self, member: Member) -> None:
         """Read what rarely changes: processes get their titles and their CPUs after they start."""
         self._member = member
         self._cpus = allowed_cpus(self._files, self._pid)
+        self.gpu_nodes = self._placement.gpu_nodes(self._pid) if member.engine else set()
         words = command_line(self._files, self._pid)
         if not member.engine and member.role == OTHER:
             words = words[:1]  # a stranger's arguments are none of ours
@@ -69,8 +83,10 @@ class Process:
             "role": self._member.role,
             "cmdline": self._command,
         }
-        if self._cpus is not None:
-            row["affinity_n"] = self._cpus
+        if self._cpus:
+            row["affinity_n"] = len(self._cpus)
+        if self.remote is not None:
+            row["remote_cpu"] = self.remote
         return row if times is None else row | self._schedstat(times)
 
     def close(self) -> None:
@@ -90,6 +106,7 @@ class ProcessCollector:
         self._files = files
         self._discovery = Discovery(files)
         self._open_files = OpenFiles()
+        self._placement = Placement(files)
         self._processes: dict[tuple[int, int], Process] = {}
         self._found = Found()
         self._asked: tuple[Engine, ...] | None = None
@@ -107,6 +124,8 @@ class ProcessCollector:
         for engine, (reason, detail) in self._found.hidden.items():
             for signal in PROCESS_SIGNALS:
                 collected.lacks(signal, reason, detail, engine=engine)
+        if not any("remote_cpu" in row for row in rows):
+            collected.lacks(_REMOTE, Reason.NO_SOURCE, "no process of an engine holds an NVIDIA GPU whose NUMA node is known")
         if any("wait_ns" not in row for row in rows):
             for signal in _SCHEDSTAT_SIGNALS:
                 collected.lacks(signal, Reason.NOT_SUPPORTED, "the kernel keeps no /proc/PID/task/TID/schedstat (CONFIG_SCHED_INFO)")
@@ -139,11 +158,16 @@ class ProcessCollector:
             if stat is None:
                 continue
             key = (stat.pid, stat.start)
-            process = self._processes.pop(key, None) or Process(self._files, stat.pid, self._open_files)
+            process = self._processes.pop(key, None) or Process(self._files, stat.pid, self._open_files, self._placement)
             process.settle(member)
             kept[key] = process
         self.close()
         self._processes = kept
+        near: dict[str, set[int]] = {}
+        for process in kept.values():
+            near.setdefault(process.engine, set()).update(process.gpu_nodes)
+        for process in kept.values():
+            process.place(near[process.engine])
 
     def _rows(self) -> list[dict[str, Any]] | None:
         """Return a row for each process; None if one has vanished (or another one took its pid)."""
@@ -156,10 +180,10 @@ class ProcessCollector:
         return rows
 
 
-def allowed_cpus(files: ProcFs, pid: int) -> int | None:
-    """Return the number of CPUs on which a process may run (/proc/PID/status)."""
+def allowed_cpus(files: ProcFs, pid: int) -> set[int]:
+    """Return the CPUs on which a process may run (/proc/PID/status), none if that cannot be read."""
     _, _, rest = (files.text("proc", str(pid), "status") or "").partition("\nCpus_allowed_list:")
-    return count_cpus(rest.partition("\n")[0]) if rest else None
+    return parse_cpus(rest.partition("\n")[0])
 
 
 def visible_arguments(words: Sequence[str]) -> list[str]:

@@ -17,10 +17,9 @@ _NS, _US = 1e-9, 1e-6
 _NOT_RECORDED = "the recording does not hold it"
 _UNREADABLE = (Reason.NOT_SUPPORTED, "it could not be read on this machine")
 _MACHINE_FIELDS = (("cpus", "cpus"), ("load1", "load1"), ("cpu_total_s", "cpu_seconds_total"))
-_NOT_READ = tuple(
-    Missing(f"heptascope_host_process_{what}_ratio", Reason.NO_SOURCE, "no source of this version reads it")
-    for what in ("remote_cpu", "interpreter_lock", "event_loop_blocked")
-)
+_REMOTE = "heptascope_host_process_remote_cpu_ratio"
+INTERPRETER_SIGNALS = tuple(f"heptascope_host_process_{what}_ratio" for what in ("interpreter_lock", "event_loop_blocked"))
+_NOT_SAMPLED = tuple(Missing(signal, Reason.NOT_CONFIGURED, "needs host.interpreter: true, and py-spy") for signal in INTERPRETER_SIGNALS)
 _BUSIEST = "heptascope_host_process_busiest_thread_cpu_seconds_total"
 
 # key in an entry of `cgroups`, signal, scale to base units
@@ -32,11 +31,13 @@ _CGROUP_FIELDS = (
     ("throttled_periods", "cpu_throttled_periods_total", 1.0),
     ("memory", "memory_used_bytes", 1.0),
     ("memory_limit", "memory_limit_bytes", 1.0),
+    ("page_cache", "page_cache_bytes", 1.0),
 )
 _PROCESS_FIELDS = (
     ("threads", "threads", 1.0),
     ("rss", "resident_bytes", 1.0),
     ("affinity_n", "allowed_cpus", 1.0),
+    ("remote_cpu", "remote_cpu_ratio", 1.0),
     ("busiest_thread_ns", "busiest_thread_cpu_seconds_total", _NS),
 )
 
@@ -74,8 +75,12 @@ class _Wait:
 class HostRows:
     """Turns host rows into readings. Keeps the names of processes, so it must see the rows of one machine in order."""
 
-    def __init__(self, engines: Sequence[str] = (), cpus: int | None = None) -> None:
-        """Take what old recordings keep elsewhere: the engines' names (used if there is just one) and the number of processors."""
+    def __init__(self, engines: Sequence[str] = (), cpus: int | None = None, *, interpreter: bool = False) -> None:
+        """Take what old recordings keep elsewhere: the engines' names (used if there is just one) and the number of processors.
+
+        With `interpreter` another source samples the Python processes, and speaks for its signals itself.
+        """
+        self._elsewhere = () if interpreter else _NOT_SAMPLED
         self._engine = engines[0] if len(engines) == 1 else ""
         self._cpus = cpus
         self._names: dict[tuple[int, int], _Identity] = {}
@@ -90,7 +95,7 @@ class HostRows:
         self._identify(processes)
         for process in processes:
             samples += self._process(process)
-        reading = Reading(SOURCE, float(row["t"]), samples, missing=[*self._missing(row), *_NOT_READ], raw=dict(row))
+        reading = Reading(SOURCE, float(row["t"]), samples, missing=[*self._missing(row), *self._elsewhere], raw=dict(row))
         reading.quality.update({(_BUSIEST, sample.labels): Quality.APPROXIMATE for sample in samples if sample.name == _BUSIEST})
         return reading
 
@@ -150,8 +155,11 @@ class HostRows:
         """Return the reasons that the row itself gives, and one for each thing that rows of other tools lack."""
         known = {**row, "cpus": row.get("cpus", self._cpus)}
         absent = [Missing(f"heptascope_host_{signal}", *_UNREADABLE) for key, signal in _MACHINE_FIELDS if known.get(key) is None]
+        told = [entry for entry in map(parse_missing, row.get("missing", ())) if entry is not None]
+        if not any("remote_cpu" in process for process in row.get("procs", ())) and _REMOTE not in {entry.signal for entry in told}:
+            absent.append(Missing(_REMOTE, Reason.NO_SOURCE, _NOT_RECORDED))
         if "missing" in row:
-            return absent + [entry for entry in map(parse_missing, row["missing"]) if entry is not None]
+            return absent + told
         absent += [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in CGROUP_SIGNALS if "cgroups" not in row]
         for resource in RESOURCES:
             if f"psi_{resource}_some_us" not in row:
