@@ -30,7 +30,7 @@ lint: $(VENV)/.dev
 test-gpu: $(VENV)/.dev ## Tests on the NVIDIA GPU of this machine.
 	$(BIN)/python -m pytest -m gpu -v
 
-test-engines: $(VENV)/.dev ## Tests beside real engines on this machine's CPU (downloads them; minutes).
+test-engines: $(VENV)/.dev tools ## Tests beside real engines on this machine's CPU (downloads them; minutes).
 	$(BIN)/python -m pytest -m engines -v
 
 bench: $(VENV)/.dev ## What it costs: processor time, memory, page latency.

@@ -1,8 +1,9 @@
-"""Writes a tiny model that a real engine can serve and that always counts round a cycle of tokens: cycle_model.py FOLDER.
+"""Writes a small model that a real engine can serve and that always counts round a cycle of tokens: cycle_model.py FOLDER.
 
 Runs in the engine's environment (needs torch, safetensors, tokenizers). The layers have random weights but write nothing into the
 residual stream, so the last token's embedding alone reaches the output, whose row for the next token of the cycle matches it best.
-With temperature 0, n-gram speculation is therefore always right.
+With temperature 0, n-gram speculation is therefore always right. The size makes a step take some milliseconds, so that clients on the
+same machine keep up.
 """
 
 import json
@@ -14,7 +15,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 WORDS, CYCLE = 1024, 16
-HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD, INNER = 256, 4, 4, 2, 64, 512
+HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD, INNER = 512, 8, 8, 2, 64, 1536
 CONTEXT = 4096
 BOS, EOS = 0, 1
 

@@ -158,11 +158,11 @@ def test_a_full_batch_shows_as_such(plain: Beside) -> None:
     clients = 3 * LIMIT
     levels: list[dict[str, float]] = []
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(Load(clients, requests=3, prompt=64, output=300, seed=5).drive, plain.engine.url, MODEL)
+        done = pool.submit(Load(clients, requests=2, prompt=64, output=200, seed=5).drive, plain.engine.url, MODEL)
         while not done.done():
             levels.append(plain.read())
             time.sleep(0.5)
-        assert 3 * clients == done.result().finished
+        assert 2 * clients == done.result().finished
     assert LIMIT == max(level["requests_running"] for level in levels)
     assert LIMIT < max(level["requests_waiting"] for level in levels) <= clients - LIMIT
     assert {LIMIT} == {level["sequence_limit"] for level in levels}
@@ -171,9 +171,9 @@ def test_a_full_batch_shows_as_such(plain: Beside) -> None:
 
 def test_the_step_time_is_that_of_a_decode(plain: Beside) -> None:
     """While requests only decode, a step takes as long as the client waits for the next token."""
-    seen, grown = plain.drive(Load(clients=4, requests=2, prompt=16, output=1500, seed=6))
+    seen, grown = plain.drive(Load(clients=4, requests=2, prompt=16, output=600, seed=6))
     step = grown["busy_seconds_total"] / grown["steps_total"]
-    assert sum(seen.gaps) / len(seen.gaps) == pytest.approx(step, rel=0.25), {k: v for k, v in grown.items() if v and "_" in k[:6]}
+    assert sum(seen.gaps) / len(seen.gaps) == pytest.approx(step, rel=0.25)
     assert grown["step_tokens_total"] == grown["prompt_tokens_total"] + grown["generation_tokens_total"]
 
 
@@ -249,6 +249,6 @@ def test_speculation_that_is_always_right(model: Path, tmp_path: Path) -> None:
         accepted, drafted = grown["spec_accepted_tokens_total"], grown["spec_draft_tokens_total"]
         assert accepted / drafted > 0.9
         events = len(seen.gaps) + len(seen.first_token)  # each brings one token and those accepted, of which the last may be cut off
-        assert accepted == pytest.approx(seen.generated_tokens - events, abs=4 * seen.finished)
+        assert accepted == pytest.approx(seen.generated_tokens - events, rel=0.05)
         assert accepted == grown["spec_accepted_tokens_per_position_total"]
         assert 1.0 == both.read()["speculation_enabled"]

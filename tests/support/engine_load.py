@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import httpx
-
-_DATA = "data: "
+_DATA = b"data: "
 _TIMEOUT_SECONDS = 120.0
 WORDS = 1024
 
@@ -61,12 +60,10 @@ class Load:
 
         def client(number: int) -> None:
             chance = random.Random(f"{self.seed}-{number}")  # noqa: S311  # repeatable prompts
-            # a connection each: servers drop idle ones, and a starved client is idle for long
-            with httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)) as http:
-                for _ in range(self.requests):
-                    seen = _request(http, url, model, self._prompt(chance), self)
-                    with lock:
-                        total.add(seen)
+            for _ in range(self.requests):
+                seen = _request(url, model, self._prompt(chance), self)
+                with lock:
+                    total.add(seen)
 
         with ThreadPoolExecutor(self.clients) as pool:
             for done in [pool.submit(client, number) for number in range(self.clients)]:
@@ -79,7 +76,8 @@ class Load:
         return shared + [chance.randrange(2, WORDS) for _ in range(self.prompt - self.shared)]
 
 
-def _request(http: httpx.Client, url: str, model: str, prompt: Sequence[int], load: Load) -> Seen:
+def _request(url: str, model: str, prompt: Sequence[int], load: Load) -> Seen:
+    """Send one request on a connection of its own: servers drop idle ones, and a starved client is idle for long."""
     body = {
         "model": model,
         "prompt": prompt,
@@ -89,33 +87,34 @@ def _request(http: httpx.Client, url: str, model: str, prompt: Sequence[int], lo
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    seen, events = Seen(), 0
-    began = last = time.monotonic()
-    with http.stream("POST", f"{url}/v1/completions", json=body) as answer:
-        answer.raise_for_status()
-        for line in answer.iter_lines():
-            if not line.startswith(_DATA) or line == _DATA + "[DONE]":
-                continue
-            event = json.loads(line.removeprefix(_DATA))
-            now = time.monotonic()
-            if event.get("usage"):
-                seen.prompt_tokens = event["usage"]["prompt_tokens"]
-                seen.generated_tokens = event["usage"]["completion_tokens"]
-            if not event["choices"]:
-                continue
-            (seen.gaps if events else seen.first_token).append(now - (last if events else began))
-            last, events = now, events + 1
-            if load.cut_after and events >= load.cut_after:
-                seen.cut = 1
-                return seen
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=_TIMEOUT_SECONDS)
+    try:
+        began = time.monotonic()
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status == http.HTTPStatus.OK, answer.read()
+        return _stream(answer, began, load.cut_after)
+    finally:
+        connection.close()
+
+
+def _stream(answer: http.client.HTTPResponse, began: float, cut_after: int) -> Seen:
+    seen, events, last = Seen(), 0, began
+    for line in iter(answer.readline, b""):
+        if not line.startswith(_DATA) or line.startswith(_DATA + b"[DONE]"):
+            continue
+        now = time.monotonic()
+        event = json.loads(line.removeprefix(_DATA))
+        if event.get("usage"):
+            seen.prompt_tokens = event["usage"]["prompt_tokens"]
+            seen.generated_tokens = event["usage"]["completion_tokens"]
+        if not event["choices"]:
+            continue
+        (seen.gaps if events else seen.first_token).append(now - last)
+        last, events = now, events + 1
+        if cut_after and events >= cut_after:
+            seen.cut = 1
+            return seen
     seen.finished = 1
     seen.whole.append(last - began)
     return seen
-
-
-def in_background(work: Callable[[], Seen]) -> Callable[[], Seen]:
-    """Start `work` in a thread; the returned function waits for its result."""
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(work)
-    pool.shutdown(wait=False)
-    return future.result
