@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,6 @@ _OLD_NAMES = {
 }
 _BLOCKS = ("vllm:prefix_cache_queries", "vllm:prefix_cache_hits")
 _LATER_LABELS = ("engine", "kv_cache_size_tokens", "kv_cache_max_concurrency")
-_LINE = re.compile(
-    r"(?P<head>#\s+(?:HELP|TYPE)\s+)?(?P<name>[A-Za-z_][\w:]*?)(?P<suffix>_total|_bucket|_sum|_count|_created)?(?P<rest>[ {].*)"
-)
 _LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)",?')
 
 
@@ -85,21 +83,34 @@ def old_page(text: str) -> str:
 def _old_line(line: str, block_size: float) -> str | None:
     if ":" not in line:
         return line
-    match = _LINE.fullmatch(line)
-    if match is None:
+    if line.startswith("#"):
+        comment, kind, rest = line.split(" ", 2)
+        old = _old_name(rest.partition(" ")[0])
+        text = rest.partition(" ")[2]
+        return None if old is None else f"{comment} {kind} {old[0]} {text.replace('tokens', 'blocks') if old[1] else text}"
+    series, _, value = line.rpartition(" ")
+    found = _old_series(series)
+    if found is None:
         return None
-    name, suffix = match["name"], match["suffix"] or ""
-    if name not in _OLD_NAMES and name + suffix in _OLD_NAMES:  # a family whose own name ends like a suffix
-        name, suffix = name + suffix, ""
-    old = _OLD_NAMES.get(name)
-    if old is None or suffix == "_created":
-        return None
-    if match["head"]:
-        return f"{match['head']}{old}{suffix}{match['rest'].replace('tokens', 'blocks') if name in _BLOCKS else match['rest']}"
-    labels, _, value = match["rest"].rpartition(" ")
+    return f"{found[0]} {float(value) / block_size if found[1] else value}"
+
+
+@cache
+def _old_series(series: str) -> tuple[str, bool] | None:
+    """Return a series with its old name and labels, and whether its value counted blocks; None if it came later."""
+    name, _, labels = series.partition("{")
+    old = _old_name(name)
     kept = ",".join(f'{k}="{v}"' for k, v in _LABEL.findall(labels) if k not in _LATER_LABELS)
-    number = float(value) / block_size if name in _BLOCKS else value
-    return f"{old}{suffix}{{{kept}}} {number}"
+    return None if old is None else (f"{old[0]}{{{kept}}}", old[1])
+
+
+@cache
+def _old_name(name: str) -> tuple[str, bool] | None:
+    for suffix in ("", "_total", "_bucket", "_sum", "_count"):
+        family = name.removesuffix(suffix)
+        if family in _OLD_NAMES and family + suffix == name:
+            return _OLD_NAMES[family] + suffix, family in _BLOCKS
+    return None
 
 
 DEGRADATIONS: Mapping[str, Degradation] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from heptascope.model import FindingState, Labels, Missing, Reason
@@ -123,12 +124,8 @@ class RuleJudge:
         self.settings = settings or JudgeSettings()
         self.rules = {rule.name: rule for rule in rules}
         duration = f"{round(self.settings.window * 1000)}ms"
-        self._compiled = {
-            rule.name: promql.compile(rule.text(duration), where=rule.where) for rule in self.rules.values() if not rule.needs_baseline
-        }
-        self._gains = {
-            rule.name: promql.compile(rule.fill(rule.gain, duration), where=rule.where) for rule in self.rules.values() if rule.gain
-        }
+        self._compiled = {rule.name: _compiled(rule.text(duration), rule.where) for rule in self.rules.values() if not rule.needs_baseline}
+        self._gains = {rule.name: _compiled(rule.fill(rule.gain, duration), rule.where) for rule in self.rules.values() if rule.gain}
         self._findings: dict[tuple[str, str, Labels], Finding] = {}
         self.instances: list[Instance] = []
         self._shape = -1
@@ -217,6 +214,12 @@ class RuleJudge:
             state = FindingState.CANNOT_TELL if finding.missing else FindingState.CLEAR
         if state is not finding.state:
             finding.state, finding.since = state, now
+
+
+@cache
+def _compiled(text: str, where: str) -> promql.Expression:
+    """Compile once for all judges of this process: an expression keeps nothing of what it is evaluated on."""
+    return promql.compile(text, where=where)
 
 
 def _resting(store: Store) -> set[Labels]:
