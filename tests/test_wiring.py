@@ -65,26 +65,26 @@ def refuse(settings: GpuSettings) -> Sequence[Source]:
 
 def test_the_gpu_seeker_says_why_there_is_none_and_steps_aside_when_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each choice is tried in turn; the first that works replaces the seeker."""
-    found: list[tuple[str, list[str]]] = []
-    seeker = GpuSeeker(GpuSettings(), lambda name, sources: found.append((name, [source.name for source in sources])))
+    found: list[tuple[str, list[str], str]] = []
+    seeker = GpuSeeker(GpuSettings(), lambda name, sources, why: found.append((name, [source.name for source in sources], why)))
     monkeypatch.setitem(wiring.GPU_CHOICES, "auto", (refuse, refuse))  # type: ignore[arg-type]  # read-only for the program
     with pytest.raises(SourceError, match=r"^no driver; no driver$") as caught:
         seeker.read(1.0)
     assert Reason.NO_SOURCE == caught.value.reason
     monkeypatch.setitem(wiring.GPU_CHOICES, "auto", (refuse, GPU_CHOICES["nvml"][0]))  # type: ignore[arg-type]  # as above
     assert Reading("gpu", 2.0) == seeker.read(2.0)
-    assert [("gpu", ["nvml", "nvml_slow"])] == found
+    assert [("gpu", ["nvml", "nvml_slow"], "nvml; before it: no driver")] == found
 
 
 def test_auto_takes_nvml_where_its_library_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """The probe starts NVML and gives it back; where that fails the reason is the library's own."""
     module = FakeNvml([h200()], FakeClock())
     monkeypatch.setattr(wiring.library, "load", lambda: module)
-    assert ["nvml", "nvml_slow"] == [source.name for source in GPU_CHOICES["auto"][0](GpuSettings())]
+    assert ["nvml", "nvml_slow"] == [source.name for source in GPU_CHOICES["auto"][1](GpuSettings())]
     assert (["nvmlInit", "nvmlShutdown"], 0) == (module.calls, module.init_count)
     module.errors["nvmlInit"] = LIBRARY_NOT_FOUND
     with pytest.raises(SourceError, match=r"libnvidia-ml\.so\.1 is not there"):
-        GPU_CHOICES["auto"][0](GpuSettings())
+        GPU_CHOICES["auto"][1](GpuSettings())
 
 
 def test_nvml_sources_have_the_configured_intervals() -> None:

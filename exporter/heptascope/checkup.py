@@ -26,6 +26,8 @@ class Report:
     supplied: Mapping[str, list[str]]
     snapshot: Snapshot
     failed: list[str] = field(default_factory=list)
+    gpu_choice: str = ""  # which way to read GPUs was chosen, and why not those before it
+    gpu_scope: str = ""  # whose GPUs are shown, and how that was told
 
     @property
     def ok(self) -> bool:
@@ -75,7 +77,8 @@ def look(settings: Settings, stopped: threading.Event) -> Report:
     statuses = live.daemon.statuses()
     order = {name: i for i, name in enumerate(SCHEMA)}
     supplied = {name: sorted((s for s in found if s in order), key=order.__getitem__) for name, found in collector.supplied.items()}
-    return Report(statuses, supplied, live.daemon.snapshot(), [s.name for s in statuses if not s.up and not _optional(s, settings)])
+    failed = [s.name for s in statuses if not s.up and not _optional(s, settings)]
+    return Report(statuses, supplied, live.daemon.snapshot(), failed, live.gpus.explanation, live.gpus.whose)
 
 
 def _optional(status: SourceStatus, settings: Settings) -> bool:

@@ -21,6 +21,14 @@ def _http_url(value: str) -> str:
     return value
 
 
+def _metrics_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not a URL of a dcgm-exporter; write http://host:9400")
+    return value if parts.path.strip("/") else f"{value.rstrip('/')}/metrics"
+
+
+MetricsUrl = Annotated[str, AfterValidator(_metrics_url)]
 EngineUrl = Annotated[str, AfterValidator(_http_url)]
 EngineName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 
@@ -68,13 +76,53 @@ class EngineSettings(_Section):
         return self
 
 
+class DcgmSettings(_Section):
+    """How a DCGM host engine is reached."""
+
+    address: str | None = Field(None, description="host:port of the host engine; default: 127.0.0.1:5555.")
+    socket: Path | None = Field(None, description="Unix socket of the host engine, in place of an address.")
+    bindings: Path | None = Field(None, description="Folder of DCGM's Python bindings; default: where the packages put it.")
+    embedded: bool = Field(False, description="Run an engine inside this process where no host engine answers (needs root to profile).")
+    profiling: bool = Field(True, description="Watch profiling fields; false for boards that do not bear it.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.address is not None and self.socket is not None:
+            raise ValueError("address and socket exclude each other; set one")
+        return self
+
+
+class DcgmExporterSettings(_Section):
+    """An existing dcgm-exporter to read GPUs from."""
+
+    urls: tuple[MetricsUrl, ...] = Field((), description="Pages of dcgm-exporters; a URL without a path means /metrics.")
+    utilization: Literal["auto", "ratio", "percent"] = Field(
+        "auto", description="What DCGM_FI_DEV_GPU_UTIL_RATIO is; default: told from the exporter's generation."
+    )
+
+
 class GpuSettings(_Section):
     """How GPUs are read."""
 
-    source: Literal["auto", "nvml", "none"] = Field("auto", description="Where GPU signals come from.")
+    source: Literal["auto", "dcgm", "nvml", "dcgm-exporter", "none"] = Field("auto", description="Where GPU signals come from.")
+    dcgm: DcgmSettings = DcgmSettings()
+    dcgm_exporter: DcgmExporterSettings = DcgmExporterSettings()
+    scope: Literal["auto", "pod", "node"] = Field(
+        "auto", description="Whose the visible GPUs are: pod (a shared claim), node, or told from the engine's processes."
+    )
+    expected: int | None = Field(None, ge=1, description="How many GPUs should answer; default: the most that were seen.")
+    pod_resources: Path | None = Field(
+        None, description="Socket of the kubelet that tells which GPUs this pod has; nothing is asked without."
+    )
     interval: Duration = Field(1.0, ge=0.1, le=60, description="Time between two cheap reads; 100ms is the hardware's floor.")
     slow_interval: Duration = Field(5.0, ge=1, le=600, description="Time between two reads of what is dear.")
     devices: DeviceList = Field((), description="GPUs to read, by index or UUID; default: all.")
+
+    @model_validator(mode="after")
+    def _exporter_has_urls(self) -> Self:
+        if self.source == "dcgm-exporter" and not self.dcgm_exporter.urls:
+            raise ValueError("dcgm-exporter needs dcgm_exporter.urls; set it to http://host:9400")
+        return self
 
 
 class HostSettings(_Section):

@@ -18,6 +18,8 @@ SEEK_SECONDS = 10.0
 
 Found = Callable[[str, Sequence[Source]], None]
 """Takes the name of the stand-in and the sources that replace it."""
+FoundGpus = Callable[[str, Sequence[Source], str], None]
+"""Takes the name of the stand-in, the sources that replace it, and why these were chosen."""
 
 
 class GpuSeeker:
@@ -26,7 +28,7 @@ class GpuSeeker:
     name, kind = "gpu", "gpu"
     interval = timeout = SEEK_SECONDS
 
-    def __init__(self, settings: GpuSettings, found: Found) -> None:
+    def __init__(self, settings: GpuSettings, found: FoundGpus) -> None:
         """Try the choices of `settings.source` in turn; call `found` with the sources of the first that can be used."""
         self._settings, self._found = settings, found
 
@@ -39,7 +41,7 @@ class GpuSeeker:
             except SourceError as exc:
                 reasons.append(str(exc))
             else:
-                self._found(self.name, sources)
+                self._found(self.name, sources, "; ".join((sources[0].name, *(f"before it: {reason}" for reason in reasons))))
                 return Reading(self.name, now)
         raise SourceError(Reason.NO_SOURCE, "; ".join(reasons))
 

@@ -15,16 +15,15 @@ from heptascope import __version__
 from heptascope.config import Settings
 from heptascope.daemon import Daemon, Tap, never_read
 from heptascope.engines import Engines
+from heptascope.gpus import Gpus
 from heptascope.model import Reading, Reason, SourceStatus
-from heptascope.seek import SEEK_SECONDS, EngineSeeker, GpuSeeker
-from heptascope.sources.base import Source
-from heptascope.sources.gpu.nvml import NvmlSource
+from heptascope.seek import SEEK_SECONDS, EngineSeeker
 from heptascope.sources.host.source import HostSource
 from heptascope.sources.recorder import Recorder, RecorderStatus
 from heptascope.sources.segments import Limits
 from heptascope.surfaces.web.app import create_app
 from heptascope.surfaces.web.server import WebServer
-from heptascope.wiring import GPU_CHOICES, build_pipeline
+from heptascope.wiring import build_pipeline
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +74,11 @@ class Live:
         """Build everything; nothing runs yet. A recording, if one is configured, has `limits`. Raises UserError for what cannot be."""
         self._settings = settings
         self._engines = Engines(settings.poll)
-        self._gpus: Sequence[Source] = ()
+        self.gpus = Gpus(settings.gpu)
         self._recorder = self._make_recorder(limits)
         recording = (Recording(self._recorder, self._engines),) if self._recorder is not None else ()
-        self.daemon = Daemon(build_pipeline(settings, self._engines.gpus), taps=(Learner(self._engines), *recording, *taps))
-        self.daemon.header = self._header
+        self.daemon = Daemon(build_pipeline(settings, self._engines.gpus), taps=(Learner(self._engines), self.gpus, *recording, *taps))
+        self.daemon.header = lambda: self.gpus.header
         self._configured = self._engines.configured(settings.engines)
 
     def start(self) -> None:
@@ -109,28 +108,14 @@ class Live:
             self._recorder.close(RECORDER_STOP_SECONDS)
 
     def _start_gpus(self) -> None:
-        choices = GPU_CHOICES[self._settings.gpu.source]
-        if not choices:
+        if not self.gpus.start(self.daemon):
             self._leave_out("gpu", "gpu.source is none")
-        elif self._settings.gpu.source == "auto":
-            self.daemon.add([GpuSeeker(self._settings.gpu, self._found_gpus)])
-        else:
-            self._gpus = choices[0](self._settings.gpu)
-            self.daemon.add(self._gpus)
-
-    def _found_gpus(self, seeker: str, sources: Sequence[Source]) -> None:
-        self._gpus = sources
-        self.daemon.replace(seeker, sources)
 
     def _make_recorder(self, limits: Limits | None) -> Recorder | None:
         record = self._settings.record
         if record.dir is None:
             return None
-        return Recorder(record.dir, limits or Limits(record.max_bytes, record.min_free_bytes), header=self._header)
-
-    def _header(self) -> Mapping[str, Any] | None:
-        """Return what the GPU sources know about their GPUs, for the recording."""
-        return next((source.header for source in self._gpus if isinstance(source, NvmlSource)), None)
+        return Recorder(record.dir, limits or Limits(record.max_bytes, record.min_free_bytes), header=lambda: self.gpus.header)
 
     def _leave_out(self, kind: str, why: str) -> None:
         status = SourceStatus(kind, kind, False, None, None, Reason.NO_SOURCE, why)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from heptascope.config import GpuSettings, RulesSettings, Settings
 from heptascope.errors import UserError
+from heptascope.model import Reason
 from heptascope.pipeline import Pipeline
 from heptascope.rules.diagnose import Diagnoser
 from heptascope.rules.judge import JudgeSettings
@@ -17,8 +19,10 @@ from heptascope.rules.rule import Rule
 from heptascope.signals.ceilings import CardPeaks
 from heptascope.signals.derive import DeriveSettings
 from heptascope.signals.window import Window
-from heptascope.sources.base import Source
+from heptascope.sources.base import Source, SourceError
 from heptascope.sources.gpu import library
+from heptascope.sources.gpu.dcgm import DcgmOptions, dcgm_sources
+from heptascope.sources.gpu.dcgm_exporter import DcgmExporterSource
 from heptascope.sources.gpu.nvml import nvml_sources
 
 GpuChoice = Callable[[GpuSettings], Sequence[Source]]
@@ -66,8 +70,49 @@ def _nvml_if_there(settings: GpuSettings) -> Sequence[Source]:
     return _nvml(settings)
 
 
+def _dcgm_options(settings: GpuSettings) -> DcgmOptions:
+    dcgm = settings.dcgm
+    return DcgmOptions(dcgm.address or "", dcgm.socket, dcgm.bindings, dcgm.embedded, dcgm.profiling)
+
+
+def _dcgm(settings: GpuSettings) -> Sequence[Source]:
+    return dcgm_sources(_dcgm_options(settings), settings.interval, settings.slow_interval, settings.devices)
+
+
+def _dcgm_if_there(settings: GpuSettings) -> Sequence[Source]:
+    """DCGM, if a host engine answers and shows GPUs; it stays connected."""
+    fast, slow = dcgm_sources(_dcgm_options(settings), settings.interval, settings.slow_interval, settings.devices)
+    try:
+        fast.probe()
+    except SourceError:
+        fast.close()
+        slow.close()
+        raise
+    return fast, slow
+
+
+def _dcgm_exporter(settings: GpuSettings) -> Sequence[Source]:
+    exporter = settings.dcgm_exporter
+    return (DcgmExporterSource(exporter.urls, settings.devices, unit=exporter.utilization),)
+
+
+def _dcgm_exporter_if_configured(settings: GpuSettings) -> Sequence[Source]:
+    """Read a dcgm-exporter, if one is configured and answers."""
+    if not settings.dcgm_exporter.urls:
+        raise SourceError(Reason.NO_SOURCE, "dcgm-exporter: gpu.dcgm_exporter.urls is not set")
+    (source,) = sources = _dcgm_exporter(settings)
+    try:
+        source.read(time.time())
+    except SourceError:
+        source.close()
+        raise
+    return sources
+
+
 GPU_CHOICES: Mapping[str, tuple[GpuChoice, ...]] = {
-    "auto": (_nvml_if_there,),
+    "auto": (_dcgm_if_there, _nvml_if_there, _dcgm_exporter_if_configured),
+    "dcgm": (_dcgm,),
+    "dcgm-exporter": (_dcgm_exporter,),
     "nvml": (_nvml,),
     "none": (),
 }

@@ -31,7 +31,7 @@ _OPTIONS = {
     "engine": click.option(
         "--engine", metavar="URL", multiple=True, help="Engine to watch; repeatable. Default: look for it on well-known local ports."
     ),
-    "gpu": click.option("--gpu", metavar="SOURCE", help="How to read GPUs: auto, nvml or none."),
+    "gpu": click.option("--gpu", metavar="SOURCE", help="How to read GPUs: auto, dcgm, nvml, dcgm-exporter or none."),
     "gpu-interval": click.option("--gpu-interval", metavar="TIME", help="Time between two GPU reads, 100ms or more. Default: 1s."),
     "listen": click.option("--listen", metavar="HOST:PORT", help="Address to serve on. Default: port 17007 of all addresses."),
     "record": click.option("--record", metavar="DIR", help="Also write what the sources read, to replay it later."),

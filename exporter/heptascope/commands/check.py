@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -56,7 +57,8 @@ def as_object(report: Report) -> dict[str, Any]:
     gaps = [
         {"signal": gap.signal, "reason": gap.reason, "detail": gap.detail, "labels": dict(gap.labels)} for gap in report.snapshot.missing
     ]
-    return {"ok": report.ok, "failed": report.failed, "sources": sources, "unavailable": gaps}
+    gpus = {"choice": report.gpu_choice, "scope": report.gpu_scope}
+    return {"ok": report.ok, "failed": report.failed, "sources": sources, "gpus": gpus, "unavailable": gaps}
 
 
 def show(report: Report, console: Console) -> None:
@@ -67,6 +69,9 @@ def show(report: Report, console: Console) -> None:
         took = "" if status.duration is None else f"{status.duration * 1000:.1f} ms"
         sources.add_row(status.name, state, took, _count(report.supplied.get(status.name, ())))
     console.print(sources)
+    if report.gpu_choice:
+        console.print(f"\n[bold]GPUs[/bold] read through {escape(report.gpu_choice)}")
+        console.print(Padding(f"shown as {escape(report.gpu_scope or 'not read yet')}", (0, 0, 0, 4)))
     for name, signals in report.supplied.items():
         if signals:
             console.print(f"\n[bold]{name}[/bold] supplies")

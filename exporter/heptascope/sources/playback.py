@@ -20,7 +20,7 @@ LOWEST_SPEED = 0.1
 SHORTEST_INTERVAL_SECONDS = 0.2
 PRIME_SECONDS = 6.0
 """Each round begins so much before its window, so that every source, some of them read each 5 s, has something to give."""
-_KINDS = {"nvml": "gpu", "nvml_slow": "gpu", "host": "host"}
+_KINDS = {"host": "host", **dict.fromkeys(("nvml", "nvml_slow", "dcgm", "dcgm_slow", "dcgm_exporter"), "gpu")}
 _NO_TIME = 1e-9  # window of a value that is shown again: it must not be counted twice (0 would mean "an instant reading")
 
 Key = tuple[str, Labels, str]

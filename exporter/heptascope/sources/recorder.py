@@ -21,7 +21,7 @@ FLUSH_SECONDS = 5.0
 RETRY_SECONDS = 30.0
 MOST_QUEUED_BYTES = 32 * 2**20
 """What may wait for a slow disk (minutes of one engine and one GPU); more is dropped and counted."""
-MACHINE_SOURCES = ("gpu", "nvml", "nvml_slow", "host")
+MACHINE_SOURCES = ("gpu", "nvml", "nvml_slow", "dcgm", "dcgm_slow", "dcgm_exporter", "host")
 """Sources that are no engines; `gpu` stands in for those that are not found yet."""
 _ROW_BYTES = 2000  # a row without its page, roughly
 
