@@ -26,14 +26,19 @@ PREFIX = "heptascope_"
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="For people or for machines."
 )
+@click.option("--rules", is_flag=True, help="Instead, name the alerts that can never fire here, and why.")
 @config_options(*SOURCES)
-def command(form: str, **options: Any) -> int:
+def command(form: str, rules: bool, **options: Any) -> int:
     """Look at every source for a few seconds. Exit 0 if everything that is configured could be read, and an engine was found; else 1."""
     settings = configuration(**options).settings
     logs.set_up(LogSettings(level="error", format=settings.log.format))  # the report says what the log would
     with stop_signals() as stopped:
         report = look(settings, stopped)
-    if form == "json":
+    if rules:
+        from heptascope.commands._dead_rules import show as show_rules
+
+        show_rules(report.snapshot, form)
+    elif form == "json":
         click.echo(json.dumps(as_object(report), indent=2))
     else:
         show(report, Console(highlight=False, soft_wrap=False))
