@@ -1,0 +1,136 @@
+"""The choice among the ways to read GPUs, its explanation, and the way back when a host engine stays away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from heptascope import wiring
+from heptascope.config import GpuSettings
+from heptascope.gpus import FALL_BACK_SECONDS, IN_KUBERNETES, Gpus
+from heptascope.model import Reading, Reason, SourceStatus
+from heptascope.sources.base import Source, SourceError
+from heptascope.sources.gpu import dcgm_bindings
+from heptascope.wiring import GPU_CHOICES
+from support.fake_nvml import FakeClock
+
+
+class Readers:
+    """What the daemon does with sources."""
+
+    def __init__(self) -> None:
+        """Read nothing."""
+        self.sources: dict[str, Source] = {}
+
+    def add(self, sources: Sequence[Source]) -> None:
+        """Take sources."""
+        self.sources.update((source.name, source) for source in sources)
+
+    def replace(self, name: str, sources: Sequence[Source]) -> None:
+        """Take sources in place of one."""
+        del self.sources[name]
+        self.add(sources)
+
+
+class Named:
+    """A source with a name."""
+
+    kind, interval, timeout = "gpu", 1.0, 10.0
+
+    def __init__(self, name: str) -> None:
+        """Be `name`."""
+        self.name = name
+
+    def read(self, now: float) -> Reading:
+        """Read nothing."""
+        return Reading(self.name, now)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def gives(*names: str) -> wiring.GpuChoice:
+    """Return a choice that gives sources of these names, or where there are none says why not."""
+
+    def choice(settings: GpuSettings) -> Sequence[Source]:
+        if not names:
+            raise SourceError(Reason.NO_SOURCE, "DCGM: no host engine")
+        return [Named(name) for name in names]
+
+    return choice
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Return a clock that stands."""
+    return FakeClock()
+
+
+def started(monkeypatch: pytest.MonkeyPatch, clock: FakeClock, *choices: wiring.GpuChoice) -> tuple[Gpus, Readers]:
+    """Return GPUs under `auto` with these choices, after one look."""
+    monkeypatch.setitem(wiring.GPU_CHOICES, "auto", choices)  # type: ignore[arg-type]  # read-only for the program
+    gpus, readers = Gpus(GpuSettings(), {}, clock), Readers()
+    gpus.start(readers)
+    readers.sources["gpu"].read(1.0)
+    return gpus, readers
+
+
+def test_the_choice_is_explained(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:
+    """What is used, and why not what stands before it; whose the GPUs are is told after the first read."""
+    gpus, readers = started(monkeypatch, clock, gives(), gives("nvml", "nvml_slow"))
+    assert ["nvml", "nvml_slow"] == list(readers.sources)
+    assert ("nvml; before it: DCGM: no host engine", "") == (gpus.explanation, gpus.whose)
+    readers.sources["nvml"].read(1.0)
+    assert "node: no GPUs are configured; gpu.scope is auto; this is no pod" == gpus.whose
+
+
+def test_a_configured_source_is_not_looked_for(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:
+    """`gpu.source` names it; `none` starts nothing."""
+    gpus, readers = Gpus(GpuSettings(source="nvml"), {}, clock), Readers()
+    assert gpus.start(readers)
+    assert (["nvml", "nvml_slow"], "nvml, as gpu.source says") == (list(readers.sources), gpus.explanation)
+    assert not Gpus(GpuSettings(source="none"), {}, clock).start(Readers())
+
+
+def test_a_host_engine_that_stays_away(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:
+    """After a minute without it the ways are tried again: NVML takes over. A short restart changes nothing."""
+    gpus, readers = started(monkeypatch, clock, gives("dcgm", "dcgm_slow"))
+    down = SourceStatus("dcgm", "gpu", False, None, None, Reason.SOURCE_DOWN, "gone")
+    gpus.write_failure(down, {})
+    clock.t += FALL_BACK_SECONDS
+    gpus.write(Reading("dcgm", 1.0))
+    gpus.write_failure(down, {})
+    clock.t += FALL_BACK_SECONDS
+    gpus.write(Reading("host", 1.0))
+    assert {"dcgm", "dcgm_slow"} == set(readers.sources)
+    monkeypatch.setitem(wiring.GPU_CHOICES, "auto", (gives(), gives("nvml")))  # type: ignore[arg-type]  # as above
+    clock.t += 1.0
+    gpus.write(Reading("host", 1.0))
+    assert {"gpu"} == set(readers.sources)
+    readers.sources["gpu"].read(1.0)
+    assert {"nvml"} == set(readers.sources)
+
+
+def test_ways_in_a_pod(clock: FakeClock, tmp_path: Path) -> None:
+    """In Kubernetes the engine's processes and the kubelet are asked; each that cannot tell says why."""
+    settings = GpuSettings(source="nvml", pod_resources=tmp_path / "none.sock")
+    gpus, readers = Gpus(settings, {IN_KUBERNETES: "10.0.0.1", "HOSTNAME": "pod"}, clock), Readers()
+    gpus.start(readers)
+    attribution = gpus._sources[0]._attribution
+    told = attribution.owned().how
+    for part in ("no engine process here names its GPUs", "the kubelet at"):
+        assert part in told
+
+
+def test_auto_tries_dcgm_nvml_and_then_an_exporter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The order of the table, and what each says on a machine that has none of them."""
+    monkeypatch.setattr(dcgm_bindings, "USUAL_PLACES", (tmp_path,))
+    reasons = []
+    for choice in (GPU_CHOICES["auto"][0], GPU_CHOICES["auto"][2]):
+        with pytest.raises(SourceError) as caught:
+            choice(GpuSettings())
+        reasons.append(str(caught.value))
+    assert f"DCGM: no Python bindings in {tmp_path}; install datacenter-gpu-manager-4-core or set gpu.dcgm.bindings" == reasons[0]
+    assert "dcgm-exporter: gpu.dcgm_exporter.urls is not set" == reasons[1]
