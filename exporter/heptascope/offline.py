@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from heptascope.config import Settings
-from heptascope.model import Reading, VerdictState
+from heptascope.daemon import never_read
+from heptascope.model import Reading, SourceStatus, VerdictState
 from heptascope.pipeline import Pipeline
 from heptascope.rules.verdict import Claim, Verdict, verdict_json
 from heptascope.sources.recording import Recording
@@ -17,6 +18,8 @@ from heptascope.wiring import build_pipeline
 
 T = TypeVar("T")
 STEP_SECONDS = 1.0
+_MACHINE = {"nvml": "gpu", "nvml_slow": "gpu", "host": "host"}
+"""Kinds of the sources in a recording that are no engines."""
 HELD_SHARE = 0.5
 """A claim belongs to the verdict of a window if it stood for more than this share of its passes."""
 
@@ -32,15 +35,20 @@ class Pass:
 def passes(news: Iterable[Reading | Failure], pipeline: Pipeline) -> Iterator[Pass]:
     """Feed readings in the order of time, step once a second of their time, and yield each pass."""
     due: float | None = None
+    seen: set[str] = set()
     for item in news:
         while due is not None and item.t > due:
             yield _step(pipeline, due)
             due += STEP_SECONDS
         due = item.t + STEP_SECONDS if due is None else due
         if isinstance(item, Reading):
+            seen.add(item.source)
             pipeline.ingest(item)
-        else:
+        elif item.source in seen:
             pipeline.fail(item.source, item.t, item.reason, item.message)
+        else:
+            kind = _MACHINE.get(item.source, "engine")
+            pipeline.ingest(never_read(SourceStatus(item.source, kind, False, None, None, item.reason, item.message), item.t))
     if due is not None:
         yield _step(pipeline, due)
 

@@ -23,6 +23,9 @@ WHICH_LABELS = ("latency", "resource", "role")
 """Labels that say what a value is about: another resource's series does not make up for one that is missing. All other labels class
 events (a reason, a status), which have no series before the first event."""
 
+_MAIN = {"engine": "heptascope_engine_requests_running", "gpu": "heptascope_gpu_power_watts"}
+"""Signals whose reason is that of everything while no engine or no GPU is known."""
+
 BASELINE = "needs a baseline of earlier days; this rule is evaluated by Prometheus only"
 
 
@@ -245,7 +248,8 @@ def explain(selector: promql.SelectorInfo, instance: Instance, reasons: Reasons)
     for found in (*reasons.get(metric, ()), *(reasons.get(row.name, ()) if row is not None and row.name != metric else ())):
         if not instance.pairs or set(found.labels) <= allowed:
             return found
-    return Missing(metric, Reason.NO_SOURCE, "no source supplies it", instance.pairs)
+    told = next(iter(reasons.get(_MAIN[instance.kind], ())), None) if not instance.pairs else None
+    return told._replace(signal=metric) if told is not None else Missing(metric, Reason.NO_SOURCE, "no source supplies it", instance.pairs)
 
 
 def _by_entity(result: float | list[promql.Item], rule: Rule) -> list[_Row]:
