@@ -18,6 +18,8 @@ from heptascope.engines import Engines
 from heptascope.gpus import Gpus
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.seek import SEEK_SECONDS, EngineSeeker
+from heptascope.sources.base import Source
+from heptascope.sources.host.interpreter import InterpreterSource
 from heptascope.sources.host.source import HostSource
 from heptascope.sources.recorder import Recorder, RecorderStatus
 from heptascope.sources.segments import Limits
@@ -91,7 +93,7 @@ class Live:
         else:
             self.daemon.add([EngineSeeker(self._engines, self.daemon.replace)], SEEK_SECONDS)
         if self._settings.host.enabled:
-            self.daemon.add([HostSource(self._engines.on_this_machine, interval=self._settings.host.interval)])
+            self.daemon.add(self._host_sources())
         else:
             self._leave_out("host", "host.enabled is false")
         self.daemon.start()
@@ -106,6 +108,11 @@ class Live:
         self.daemon.stop()
         if self._recorder is not None:
             self._recorder.close(RECORDER_STOP_SECONDS)
+
+    def _host_sources(self) -> list[Source]:
+        host, here = self._settings.host, self._engines.on_this_machine
+        sources: list[Source] = [HostSource(here, interval=host.interval, interpreter=host.interpreter)]
+        return [*sources, InterpreterSource(here, interval=host.interpreter_interval)] if host.interpreter else sources
 
     def _start_gpus(self) -> None:
         if not self.gpus.start(self.daemon):

@@ -64,6 +64,13 @@ ROWS: list[Signal] = [
         _PROCESS,
         "Share of samples in which a thread of the process owned the Python interpreter lock.",
     ),
+    _h(
+        "process_interpreter_lock_thread_ratio",
+        _G,
+        "ratio",
+        (*_PROCESS, "thread"),
+        "Share of samples in which this thread owned the lock, of the three threads that did most.",
+    ),
     _h("process_event_loop_blocked_ratio", _G, "ratio", _PROCESS, "Share of samples in which the event loop of the process was busy."),
     # heptascope itself
     _own("build_info", _I, "", ("version", "python"), "Version of heptascope, value 1."),

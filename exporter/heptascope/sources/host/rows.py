@@ -99,6 +99,11 @@ class HostRows:
         reading.quality.update({(_BUSIEST, sample.labels): Quality.APPROXIMATE for sample in samples if sample.name == _BUSIEST})
         return reading
 
+    def name(self, processes: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], Labels]:
+        """Return the labels of processes (`pid`, `start`, `engine`, `role`, `comm`, `cmdline` of each) by pid and start."""
+        self._identify(processes)
+        return {key: identity.labels for key, identity in self._names.items()}
+
     def _machine(self, row: Mapping[str, Any]) -> list[Sample]:
         found: list[Sample] = []
 

@@ -31,13 +31,17 @@ class HostSource:
         name: str = SOURCE,
         interval: float = 1.0,
         timeout: float = TIMEOUT_SECONDS,
+        interpreter: bool = False,
     ) -> None:
-        """Watch the processes of `engines` (name and local port of each, asked at every read) below `root`."""
+        """Watch the processes of `engines` (name and local port of each, asked at every read) below `root`.
+
+        `interpreter` says that an InterpreterSource runs beside this one.
+        """
         self.name, self.interval, self.timeout = name, interval, timeout
         self._engines = engines
         files = ProcFs(root)
         self._machine, self._processes, self._cgroups = MachineCollector(files), ProcessCollector(files), CgroupCollector(files)
-        self._rows = HostRows()
+        self._rows = HostRows(interpreter=interpreter)
 
     def read(self, now: float) -> Reading:
         """Return one reading at `now` (Unix seconds). Raises SourceError if there is no /proc at all."""
