@@ -130,8 +130,6 @@ class HostSettings(_Section):
 
     enabled: bool = Field(True, description="Read CPU, cgroup and pressure of the machine and the engine's processes.")
     interval: Duration = Field(1.0, ge=0.1, le=60, description="Time between two reads.")
-    interpreter: bool = Field(False, description="Sample the engines' Python processes with py-spy (needs ptrace rights).")
-    interpreter_interval: Duration = Field(1.0, ge=0.5, le=60, description="Time between two looks, each at one process.")
 
 
 class PollSettings(_Section):
@@ -163,6 +161,7 @@ class WebSettings(_Section):
     token_file: Path | None = Field(None, description="File that holds the token.")
     tls_cert: Path | None = Field(None, description="PEM certificate chain to serve over TLS.")
     tls_key: Path | None = Field(None, description="PEM key of the certificate.")
+    compat: Literal["none", "dcgm-exporter"] = Field("none", description="Show GPU signals on /metrics also under these names.")
 
     @model_validator(mode="after")
     def _pairs(self) -> Self:

@@ -18,6 +18,7 @@ from heptascope.model import Labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.schema_row import Kind, Signal
 from heptascope.signals.snapshot import Snapshot
+from heptascope.surfaces.compat import Compat
 from heptascope.surfaces.kept import Body, Kept
 from heptascope.surfaces.own import own_values
 from heptascope.surfaces.prometheus import family, number_text, restricted
@@ -61,8 +62,9 @@ class Exposition:
     A page is kept until the next snapshot, and for one second at most, so that source ages are right to a second.
     """
 
-    def __init__(self) -> None:
-        """Start with nothing rendered."""
+    def __init__(self, compat: Compat | None = None) -> None:
+        """Start with nothing rendered; `compat` adds the GPU signals under other names to whole pages."""
+        self._compat = compat
         self._kept = Kept()
         self._writers: dict[str, _Writer] = {}
         self._render_seconds: float | None = None
@@ -78,7 +80,9 @@ class Exposition:
         writer = self._writers.get(format.content_type)
         if writer is None:
             writer = self._writers[format.content_type] = _Writer(format)
-        body = Body(writer.write(self._complete(snapshot, now)))
+        openmetrics = format.content_type.startswith(_OPENMETRICS)
+        more = "" if self._compat is None else self._compat.text(snapshot, openmetrics)
+        body = Body(writer.write(self._complete(snapshot, now), more))
         self._render_seconds = time.perf_counter() - begin
         return body
 
@@ -115,7 +119,7 @@ class _Writer:
         self._templates: dict[str, _Template] = {}
         self._tail = _EOF if format.content_type.startswith(_OPENMETRICS) else ""
 
-    def write(self, snapshot: Snapshot) -> bytes:
+    def write(self, snapshot: Snapshot, more: str = "") -> bytes:
         parts: list[str] = []
         for name, signal in SCHEMA.items():
             shape = _shape(signal, snapshot)
@@ -126,7 +130,7 @@ class _Writer:
                 template = self._templates[name] = self._template(signal, snapshot, shape)
             parts.append(template.head)
             parts += [f"{line}{number_text(value)}\n" for line, value in zip(template.lines, _numbers(signal, snapshot), strict=True)]
-        parts.append(self._tail)
+        parts += (more, self._tail)
         return "".join(parts).encode()
 
     def _template(self, signal: Signal, snapshot: Snapshot, shape: Hashable) -> _Template:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from heptascope import __version__
 from heptascope.config import WebSettings
+from heptascope.surfaces.compat import DCGM_EXPORTER, Compat
 from heptascope.surfaces.web.api import api_routes, health_routes
 from heptascope.surfaces.web.desk import Desk
 from heptascope.surfaces.web.desk_api import desk_routes
@@ -42,14 +43,15 @@ def create_app(state: State, settings: WebSettings | None = None, stage: Stage |
         redoc_url=None,
         redirect_slashes=False,
     )
-    site = Site(state)
+    settings = settings or WebSettings()
+    site = Site(state, Compat() if settings.compat == DCGM_EXPORTER else None)
     routers = [health_routes(site), api_routes(site), desk_routes(site, Desk(site)), page_routes(site)]
     for router in (*routers, *([stage_routes(state, stage)] if stage is not None else [])):
         app.include_router(router)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(Exception, _bug)
-    app.add_middleware(Edge, token=read_token(settings or WebSettings()), posts=(STAGE_PATH,) if stage is not None else ())
+    app.add_middleware(Edge, token=read_token(settings), posts=(STAGE_PATH,) if stage is not None else ())
     return app
 
 

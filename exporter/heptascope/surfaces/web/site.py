@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from heptascope.signals.snapshot import Snapshot
+from heptascope.surfaces.compat import Compat
 from heptascope.surfaces.exposition import Exposition, negotiate
 from heptascope.surfaces.kept import Body, Kept
 from heptascope.surfaces.own import own_values
@@ -20,10 +21,10 @@ from heptascope.surfaces.web.state import State
 class Site:
     """Renders answers from the state. Used by the server's event loop alone."""
 
-    def __init__(self, state: State) -> None:
-        """Show `state`."""
+    def __init__(self, state: State, compat: Compat | None = None) -> None:
+        """Show `state`; `compat` adds its families to `/metrics`."""
         self.state = state
-        self._exposition = Exposition()
+        self._exposition = Exposition(compat)
         self._kept = Kept()
 
     def full(self) -> Snapshot:
