@@ -130,6 +130,8 @@ class HostSettings(_Section):
 
     enabled: bool = Field(True, description="Read CPU, cgroup and pressure of the machine and the engine's processes.")
     interval: Duration = Field(1.0, ge=0.1, le=60, description="Time between two reads.")
+    interpreter: bool = Field(False, description="Sample the engines' Python processes with py-spy (needs ptrace rights).")
+    interpreter_interval: Duration = Field(1.0, ge=0.5, le=60, description="Time between two looks, each at one process.")
 
 
 class PollSettings(_Section):
