@@ -38,6 +38,8 @@ bench: $(VENV)/.dev ## What it costs: processor time, memory, page latency.
 
 reference: $(VENV)/.dev ## Write the pages that are made from code.
 	$(BIN)/python -m heptascope.surfaces.reference > docs/metrics.md
+	$(BIN)/heptascope rules render
+	PYTHONPATH=tests $(BIN)/python tests/support/alert_tests.py
 
 format: $(VENV)/.dev ## Format the code.
 	$(BIN)/ruff check --fix --quiet $(SOURCES)
