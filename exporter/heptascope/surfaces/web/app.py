@@ -45,7 +45,7 @@ def create_app(state: State, settings: WebSettings | None = None, stage: Stage |
     )
     settings = settings or WebSettings()
     site = Site(state, Compat() if settings.compat == DCGM_EXPORTER else None)
-    routers = [health_routes(site), api_routes(site), desk_routes(site, Desk(site)), page_routes(site)]
+    routers = [health_routes(site), api_routes(site), desk_routes(site, Desk(site)), page_routes(site, demo=stage is not None)]
     for router in (*routers, *([stage_routes(state, stage)] if stage is not None else [])):
         app.include_router(router)
     app.add_exception_handler(HTTPException, _http_error)

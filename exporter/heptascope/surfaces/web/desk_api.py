@@ -33,9 +33,10 @@ def desk_routes(site: Site, desk: Desk) -> APIRouter:
 
     @router.get("/page", response_model=models.Page, responses=_NOTHING, summary="The page as one object")
     async def page(at: At = None) -> Response:
-        """Return what the page at `/` shows: verdicts, layers, claims, engines, GPUs, sources, and the findings of the last ten minutes."""
-        if at is not None and desk.chronicle.at(at) is None:
-            raise HTTPException(404, "nothing is kept of that time; the last ten minutes are")
+        """Return what the page at `/` shows: verdicts, layers, claims, engines, GPUs, sources, the findings of the last ten minutes.
+
+        There is no verdict in it where nothing is kept of the time asked for.
+        """
         return _json(desk.page(at))
 
     @router.get("/stream", response_class=EventStream, responses=_FULL, summary="The page as it changes")

@@ -1,0 +1,90 @@
+// Pieces that several views share: states, times, claims, values of charts at one instant.
+
+import { h } from "./dom.js";
+import { ago, clock, rate, text, utc } from "./format.js";
+import { summary, t } from "./words.js";
+
+export const LAYERS = ["application", "speculative", "parallel", "scheduling", "memory", "operator", "hardware"];
+const MARKS = {
+  idle: "○", healthy: "●", clear: "●", degraded: "▲", faulty: "▲", firing: "▲", symptom: "◆", limiting: "■", pending: "◔", "cannot-tell": "?",
+};
+
+/** Returns a state as a chip: a mark and a word, never a colour alone. */
+export const chip = (state, word = t(state)) => h("span", { class: "chip s-" + state }, h("span", { "aria-hidden": "true" }, MARKS[state] ?? "●"), " ", word);
+
+/** Returns a moment in local time, UTC on hover. */
+export const moment = (seconds) => h("time", { datetime: new Date(seconds * 1000).toISOString(), title: utc(seconds) }, clock(seconds));
+
+/** Returns the engine or GPU that a claim is about. */
+export function entity(pairs) {
+  if (pairs.gpu !== undefined) return "GPU " + pairs.gpu;
+  return (pairs.engine ?? "") + (pairs.rank !== undefined && pairs.rank !== "0" ? " " + t("rank") + " " + pairs.rank : "");
+}
+
+/** Returns what a claim says. */
+export const says = (claim) => summary(claim.rule, claim.summary);
+
+/** Returns a value of evidence as text; counters are rates. */
+export function evidence(item) {
+  const perSecond = item.signal.endsWith("_total");
+  const unit = item.unit || (/_(bytes|flops|tokens)_per_second$/.exec(item.signal)?.[1].replace("bytes", "B/s").replace("flops", "FLOP/s").replace("tokens", "tokens/s") ?? "");
+  const show = (value) => (perSecond ? rate : text)(value, unit);
+  return { value: show(item.value), limit: item.threshold === undefined ? "" : item.comparison + " " + show(item.threshold) };
+}
+
+export const short = (signal) => signal.replace(/^heptascope_/, "");
+
+/** Returns the name of a signal, which may break after each underscore. */
+export function breakable(signal) {
+  return short(signal).split(/(?<=_)/).flatMap((part) => [part, h("wbr")]);
+}
+
+/** Returns the lines of a chart that belong to an engine: its ranks, or its GPUs. */
+export function lines(ctx, name, engine = ctx.engine) {
+  const chart = ctx.charts?.charts[name];
+  if (!chart) return [];
+  return Object.entries(chart.lines).filter(([key]) => owns(ctx, chart, key, engine)).map(([key, values]) => ({ key, values, chart }));
+}
+
+function owns(ctx, chart, key, engine) {
+  if (engine === undefined || engine === "") return true;
+  if (!chart.signal.startsWith("heptascope_gpu_")) return key.split("|")[0] === engine;
+  const serves = ctx.page?.gpus[key]?.engines ?? [];
+  return serves.length === 0 || serves.includes(engine);
+}
+
+/** Returns the place of the instant that is shown, in the arrays of the charts. */
+export function place(ctx) {
+  const instant = ctx.hover ?? ctx.at;
+  return ctx.charts ? ctx.charts.seconds - 1 - Math.max(0, instant === null ? 0 : ctx.charts.t - Math.round(instant)) : -1;
+}
+
+const FOLDS = { sum: (v) => v.reduce((a, b) => a + b, 0), max: (v) => Math.max(...v), mean: (v) => v.reduce((a, b) => a + b, 0) / v.length };
+
+/** Returns one number of a chart for an engine at the instant that is shown; null without values. */
+export function value(ctx, name, fold = "max", engine = ctx.engine) {
+  const i = place(ctx);
+  const found = lines(ctx, name, engine).map((line) => line.values[i]).filter((v) => v !== null && v !== undefined);
+  return found.length ? FOLDS[fold](found) : null;
+}
+
+/** Returns the chart that stands for a layer: the first that has lines. */
+export function leading(ctx, layer) {
+  for (const name of ctx.charts?.leading[layer] ?? []) {
+    const found = lines(ctx, name);
+    if (found.length) return { name, lines: found };
+  }
+  return null;
+}
+
+/** Returns a button that copies a text. */
+export const copier = (ctx, what, label = t("copy")) =>
+  h("button", { type: "button", class: "copy", "data-act": "copy", "data-text": what }, ctx.copied === what ? t("copied") : label);
+
+/** Returns the verdict of an engine, or of all. */
+export const verdictOf = (ctx, engine = ctx.engine) => ctx.page?.verdicts[engine] ?? Object.values(ctx.page?.verdicts ?? {})[0];
+
+/** Returns how long something stands. */
+export const standing = (ctx, since) => ago((ctx.at ?? ctx.page.t) - since);
+
+export const layerHash = (layer, engine) => "#/layer/" + layer + (engine ? "/" + encodeURIComponent(engine) : "");
