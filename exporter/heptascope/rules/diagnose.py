@@ -111,7 +111,8 @@ class Diagnoser:
         if not ranked:
             return None
         best = ranked[0]
-        lead = (best.value or 0.0) - (ranked[1].value or 0.0) if len(ranked) > 1 else 1.0
+        rival = next((f for f in ranked if f.rule is not best.rule), None)  # the same limit on another rank or GPU is none
+        lead = (best.value or 0.0) - (rival.value or 0.0) if rival is not None else 1.0
         sure = Confidence.DIRECT if lead >= CLEAR_LEAD else Confidence.INFERRED if lead >= SMALL_LEAD else Confidence.WEAK
         return self._claim(best, (), store, now, kinds, min(sure, best.rule.confidence, key=_ORDER.index))
 
