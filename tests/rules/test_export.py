@@ -1,0 +1,93 @@
+"""The verdict as series: findings, what is unknown, limiter, layers, state."""
+
+from __future__ import annotations
+
+from heptascope.model import Layer, RuleKind, VerdictState, labels
+from heptascope.rules.export import LAYER_STATES, Values
+from support.judging import KV, POWER, RUNNING, WAITING, WORK, A, Room, limiter, rule
+
+B = labels(engine="b", rank="1")
+GPU = labels(gpu="0", uuid="GPU-a")
+BUSY = ((RUNNING, A, 1.0), (WORK, A, 1.0))
+
+
+def values(room: Room, *seen: tuple[str, tuple[tuple[str, str], ...], float]) -> Values:
+    """Return the series after a pass."""
+    room.see(*seen)
+    return room.judge.values()
+
+
+def chosen(found: Values, name: str, **where: str) -> list[str]:
+    """Return the states of the series of one name and labels whose value is 1."""
+    return [dict(pairs)["state"] for pairs, value in found[name] if value == 1 and where.items() <= dict(pairs).items()]
+
+
+ROOM_RULES = (
+    limiter("Dram", f"{RUNNING} > 0"),
+    rule(),
+    rule("Slow", f"{WAITING} > 10", kind=RuleKind.SYMPTOM, layer=Layer.APPLICATION, topic="slo", severity="info"),
+    rule("Hot", f"{POWER} > 500", entity="gpu", layer=Layer.OPERATOR, topic="occupancy", severity="critical"),
+    rule("Cap", "heptascope_engine_sequence_limit > 0", layer=Layer.SCHEDULING, topic="sequence-cap"),
+)
+
+
+def test_a_firing_rule_is_a_finding() -> None:
+    """Each firing rule is a series of value 1 with rule, layer, kind, severity and what it is about; empty labels are left out."""
+    found = values(Room(*ROOM_RULES, hold=0.0), *BUSY, (KV, A, 0.95), (WAITING, A, 1.0), (POWER, GPU, 700.0))
+    assert {
+        labels(rule="Full", layer="memory", kind="fault", severity="warning", engine="a", rank="0"): 1.0,
+        labels(rule="Hot", layer="operator", kind="fault", severity="critical", gpu="0"): 1.0,
+        labels(rule="Dram", layer="hardware", kind="limiter", severity="warning", engine="a", rank="0"): 1.0,
+    } == dict(found["heptascope_finding"])
+
+
+def test_an_unknown_rule_is_its_own_series() -> None:
+    """What cannot be judged is never the absence of a finding."""
+    found = values(Room(*ROOM_RULES, hold=0.0), *BUSY, (KV, A, 0.1), (WAITING, A, 1.0), (POWER, GPU, 1.0))
+    assert [labels(rule="Cap", layer="scheduling", kind="fault", engine="a", rank="0")] == [
+        p for p, _ in found["heptascope_finding_unknown"]
+    ]
+
+
+def test_the_limiter_is_one_series() -> None:
+    """The limiter has its rule, layer and engine; an idle engine has none."""
+    room = Room(*ROOM_RULES, hold=0.0)
+    assert ((labels(rule="Dram", layer="hardware", engine="a"), 1.0),) == values(room, *BUSY)["heptascope_limiter"]
+    assert () == values(room, (RUNNING, A, 1.0), (WORK, A, 0.0))["heptascope_limiter"]
+
+
+def test_the_state_is_one_of_four() -> None:
+    """Every state has a series, of which one is 1."""
+    found = values(Room(*ROOM_RULES, hold=0.0), *BUSY, (KV, A, 0.95))["heptascope_verdict"]
+    assert {state.value: float(state is VerdictState.DEGRADED) for state in VerdictState} == {dict(p)["state"]: v for p, v in found}
+
+
+def test_layers() -> None:
+    """A layer is faulty, shows a symptom, limits, is clear, or could not be judged at all."""
+    found = values(Room(*ROOM_RULES, hold=0.0), *BUSY, (KV, A, 0.95), (WAITING, A, 50.0), (POWER, GPU, 1.0))
+    wanted = {
+        "hardware": "limiting",
+        "operator": "clear",
+        "memory": "faulty",
+        "scheduling": "cannot-tell",
+        "parallel": "cannot-tell",
+        "speculative": "cannot-tell",
+        "application": "symptom",
+    }
+    assert {layer: [state] for layer, state in wanted.items()} == {
+        layer.value: chosen(found, "heptascope_layer_state", layer=layer.value) for layer in Layer
+    }
+    assert len(Layer) * len(LAYER_STATES) == len(found["heptascope_layer_state"])
+
+
+def test_several_engines_have_their_own_series() -> None:
+    """Each engine has its state, limiter and layers, and none stands for all."""
+    found = values(Room(*ROOM_RULES, hold=0.0), *BUSY, (KV, A, 0.95), (RUNNING, B, 1.0), (WORK, B, 1.0), (KV, B, 0.1))
+    assert {"a": ["degraded"], "b": ["healthy"]} == {e: chosen(found, "heptascope_verdict", engine=e) for e in ("a", "b")}
+    assert {"a": ["faulty"], "b": ["clear"]} == {e: chosen(found, "heptascope_layer_state", engine=e, layer="memory") for e in ("a", "b")}
+    assert {"a", "b"} == {dict(pairs)["engine"] for pairs, _ in found["heptascope_verdict"]}
+
+
+def test_before_the_first_pass_there_is_nothing() -> None:
+    """No verdict, no series."""
+    assert ({}, None) == (Room(*ROOM_RULES).judge.values(), Room(*ROOM_RULES).judge.verdict())
