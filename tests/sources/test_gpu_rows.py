@@ -112,6 +112,7 @@ def test_nothing_is_silently_absent(name: str) -> None:
         row.integral.replace("_seconds_total", "_sampled_seconds_total") for row in SCHEMA.values()
     }
     wanted = {n for n, row in SCHEMA.items() if n.startswith("heptascope_gpu_") and {"nvml", "gpm"} & set(row.suppliers)} - made_of_ratios
+    wanted = {name for name in wanted if "instance" not in name}  # these cards are not cut
     for index in range(len(header(name)["gpus"])):
         pair = ("gpu", str(index))
         told = {x.name for r in (fast[-1], slow[-1]) for x in r.samples if pair in x.labels}

@@ -77,6 +77,7 @@ class FakeGpu:
         """Be an idle one-GPU H200."""
         self.uuid = uuid
         self.lost = False
+        self.mig: dict[int, tuple[int, int]] = {}  # position to GPU instance and compute instance
         self.errors: dict[str, int] = {}
         self.rates: dict[int, float] = dict.fromkeys(GPM_NAMES, 0.0)  # percent or MiB/s
         self.nan: set[int] = set()
@@ -233,6 +234,30 @@ class FakeNvml:
         gpu.settle(self.clock())
         sample.t, sample.sums, sample.gpu = self.clock(), dict(gpu.sums), gpu
 
+    def nvmlGpmMigSampleGet(self, handle: Any, instance: int, sample: Any) -> None:
+        """Take a sample of a MIG instance: half of the board's rates, so that the two cannot be taken for each other."""
+        gpu = self._on("nvmlGpmMigSampleGet", handle)
+        if instance not in {gi for gi, _ in gpu.mig.values()}:
+            raise NVMLError(NOT_FOUND)
+        gpu.settle(self.clock())
+        sample.t, sample.sums, sample.gpu = self.clock(), {metric: total / 2 for metric, total in gpu.sums.items()}, gpu
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, position: int) -> Any:
+        """Return the handle of a MIG device; positions have holes."""
+        gpu = self._on("nvmlDeviceGetMigDeviceHandleByIndex", handle)
+        if position not in gpu.mig:
+            raise NVMLError(NOT_FOUND)
+        instance, compute = gpu.mig[position]
+        device = FakeGpu(f"MIG-{instance}-{compute}")
+        device.values |= {
+            "nvmlDeviceGetGpuInstanceId": instance,
+            "nvmlDeviceGetComputeInstanceId": compute,
+            "nvmlDeviceGetName": "NVIDIA H200 MIG 3g.71gb",
+            "nvmlDeviceGetAttributes": SimpleNamespace(gpuInstanceSliceCount=3),
+            "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=70 * 2**30, reserved=0, used=2**30 * (instance + 1), free=0),
+        }
+        return SimpleNamespace(gpu=device, generation=self.generation, mig=True)
+
     def c_nvmlGpmMetricsGet_t(self) -> Any:
         """Return the request structure."""
         slots = [SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0, metricInfo=SimpleNamespace(shortName=None)) for _ in range(333)]
@@ -303,7 +328,7 @@ class FakeNvml:
         if handle.generation != self.generation:
             raise NVMLError(INVALID_ARGUMENT)
         gpu: FakeGpu = handle.gpu
-        if gpu.lost or gpu not in self.gpus:
+        if gpu.lost or (gpu not in self.gpus and not hasattr(handle, "mig")):
             raise NVMLError(GPU_IS_LOST)
         if function in gpu.errors:
             raise NVMLError(gpu.errors[function])

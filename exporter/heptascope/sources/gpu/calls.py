@@ -63,6 +63,7 @@ class Gpu:
         self.retry: Backoff | None = None  # when to try to open it again; None: it was read in full
         self.epoch = 0  # grows each time the handle is replaced: what was made with the old one is void
         self.entry: Row = {}
+        self.instances: tuple[tuple[int, str], ...] = ()  # MIG instances, as the slow source last saw them
 
     @property
     def key(self) -> str:

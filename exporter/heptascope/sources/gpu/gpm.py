@@ -54,9 +54,11 @@ class GpmChain:
         metrics: Mapping[str, int],
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
+        instance: int | None = None,
     ) -> None:
-        """Take the first sample. `metrics` maps a row's key to the GPM metric id."""
+        """Take the first sample. `metrics` maps a row's key to the GPM metric id; `instance` is a MIG instance (None: the board)."""
         self._nvml, self._handle, self._metrics = call.nvml, call.gpu.handle, dict(metrics)
+        self._instance = instance
         self._clock, self._wait = clock, wait
         self._shortest = FIRST_WINDOW_SECONDS
         self._free: list[Any] = []
@@ -111,7 +113,10 @@ class GpmChain:
         sample = self._free.pop() if self._free else self._nvml.nvmlGpmSampleAlloc()
         try:
             with _IN_GPM:
-                self._nvml.nvmlGpmSampleGet(self._handle, sample)
+                if self._instance is None:
+                    self._nvml.nvmlGpmSampleGet(self._handle, sample)
+                else:
+                    self._nvml.nvmlGpmMigSampleGet(self._handle, self._instance, sample)
         except self._nvml.NVMLError:
             self._free.append(sample)
             raise

@@ -40,7 +40,8 @@ def _ratio(key: str, signal: str, part: Row, gpm: Row, extra: Labels, page: Page
     percent = gpm.get(key)
     window = gpm.get("win_of", {}).get(key, gpm.get("win", 0.0))
     if percent is None or window <= 0:
-        said = part.get("missing", {}).get(key)
+        missing = part.get("missing", {})
+        said = missing.get(key) or missing.get("gpm")
         if said is not None or key in gpm:
             page.miss(signal, (Reason(said[0]), said[1]) if said else NO_NUMBER, extra)
     elif not possible(percent, TOP_PERCENT):

@@ -8,7 +8,7 @@ from typing import Any
 
 from heptascope.errors import UserError
 from heptascope.model import Missing, Reading
-from heptascope.sources.gpu import live
+from heptascope.sources.gpu import live, mig_nvml
 from heptascope.sources.gpu.calls import Calls, Gpu, GpuLostError
 from heptascope.sources.gpu.events import XidWatch
 from heptascope.sources.gpu.gpm import GpmChain
@@ -26,11 +26,15 @@ class _Tools:
     def __init__(self, call: Calls, clock: Callable[[], float], wait: Callable[[float], None]) -> None:
         metrics = GPM_IDS if call.gpu.entry.get("nvlinks") else {k: v for k, v in GPM_IDS.items() if not k.startswith("nvlink")}
         self.epoch = call.gpu.epoch
+        self.instances = call.gpu.instances
         self.chain = GpmChain(call, metrics, clock, wait)
+        numbers = dict.fromkeys(number for number, _ in self.instances)
+        self.parts = {number: GpmChain(Calls(call.nvml, call.gpu), mig_nvml.METRICS, clock, wait, number) for number in numbers}
         self.watch = XidWatch(call)
 
     def close(self) -> None:
-        self.chain.close()
+        for chain in (self.chain, *self.parts.values()):
+            chain.close()
         self.watch.close()
 
 
@@ -111,7 +115,7 @@ class NvmlSource(_NvmlBase):
         if gpu.lost and not self._session.revive(gpu):
             return
         tools = self._tools.get(gpu.key)
-        if tools is not None and tools.epoch == gpu.epoch:
+        if tools is not None and (tools.epoch, tools.instances) == (gpu.epoch, gpu.instances):
             return
         if tools is not None:
             tools.close()
@@ -141,6 +145,8 @@ class NvmlSource(_NvmlBase):
     def _measure(self, gpu: Gpu, tools: _Tools, now: float) -> Row:
         try:
             row = live.fast_row(Calls(self._session.nvml, gpu), tools.chain, now)
+            if tools.parts:
+                row["mig"] = [live.instance_row(Calls(self._session.nvml, gpu), chain, part) for part, chain in tools.parts.items()]
         except GpuLostError as exc:
             self._session.lose(gpu, str(exc))
             return live.lost_row("gpu", gpu, now)
@@ -175,6 +181,7 @@ class NvmlSlowSource(_NvmlBase):
         since = self._last_seen.get(gpu.key, int((now - self.interval) * 1e6))
         try:
             row = live.slow_row(Calls(self._session.nvml, gpu), now, since)
+            gpu.instances = mig_nvml.numbers(row.get("mig", []))
         except GpuLostError as exc:
             self._session.lose(gpu, str(exc))
             return live.lost_row("slow", gpu, now)
