@@ -76,6 +76,7 @@ class Engines:
             timeout=self._poll.timeout,
             max_page_bytes=self._poll.max_page_bytes,
             settings=facts(engine),
+            probe=engine.probe,
             naming=lambda kind: engine_name(kind, engine.url, several),
         )
         self._sources = [*self._sources, (source, engine)]

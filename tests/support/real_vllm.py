@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +32,9 @@ class Vllm:
     log: Path
 
 
-def install() -> None:
+def install(environment: Path = ENVIRONMENT, version: str = VERSION) -> None:
     """Install the engine, unless that was done before."""
-    subprocess.run([ROOT / "tests/engines/install-vllm", ENVIRONMENT, VERSION], check=True, timeout=1800)
+    subprocess.run([ROOT / "tests/engines/install-vllm", environment, version], check=True, timeout=1800)
 
 
 def make_model(folder: Path) -> Path:
@@ -45,13 +45,14 @@ def make_model(folder: Path) -> Path:
 
 
 @contextmanager
-def serving(model: Path, *flags: str, log: Path) -> Iterator[Vllm]:
+def serving(model: Path, *flags: str, log: Path, environment: Path = ENVIRONMENT, env: Mapping[str, str] | None = None) -> Iterator[Vllm]:
     """Serve the model on a free loopback port without compiling; end it on leaving."""
     port = free_port()
-    command = [str(ENVIRONMENT / "bin/vllm"), "serve", str(model), "--served-model-name", MODEL, "--host", "127.0.0.1"]
+    command = [str(environment / "bin/vllm"), "serve", str(model), "--served-model-name", MODEL, "--host", "127.0.0.1"]
     command += ["--port", str(port), "--enforce-eager", *flags]
+    settings = {**os.environ, **_SETTINGS, **(env or {})}
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=os.environ | _SETTINGS, start_new_session=True)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=settings, start_new_session=True)
         try:
             server = Vllm(f"http://127.0.0.1:{port}", port, process, log)
             _wait(server)

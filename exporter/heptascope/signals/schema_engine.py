@@ -22,8 +22,8 @@ def _c(name: str, unit: str, layer: Layer, help: str, by: tuple[str, ...] = _ANY
     return Signal(f"heptascope_engine_{name}", Kind.COUNTER, unit, layer, ENGINE + extra, by, help)
 
 
-def _h(name: str, unit: str, layer: Layer, help: str) -> Signal:
-    return Signal(f"heptascope_engine_{name}", Kind.HISTOGRAM, unit, layer, ENGINE, _ANY, help + " (the engine's own buckets).")
+def _h(name: str, unit: str, layer: Layer, help: str, extra: tuple[str, ...] = ()) -> Signal:
+    return Signal(f"heptascope_engine_{name}", Kind.HISTOGRAM, unit, layer, ENGINE + extra, _ANY, help + " (the engine's own buckets).")
 
 
 def _i(name: str, layer: Layer | None, extra: tuple[str, ...], help: str, by: tuple[str, ...] = _ANY) -> Signal:
@@ -114,8 +114,21 @@ ROWS: list[Signal] = [
         "Forward passes by kind and by whether a CUDA graph ran them, as the engine names it.",
         extra=("mode",),
     ),
-    _c("busy_seconds_total", "seconds", _SCHED, "Time with requests running (integral of running > 0 over our polls).", _DERIVED),
-    _h("step_phase_seconds", "seconds", _SCHED, "Time of one phase of a scheduler iteration, from the in-engine probe"),
+    _c(
+        "busy_seconds_total",
+        "seconds",
+        _SCHED,
+        "Time with requests running: integral over our polls, or from the in-engine probe.",
+        _EITHER,
+    ),
+    _h("step_phase_seconds", "seconds", _SCHED, "Time of one phase of a scheduler iteration, from the in-engine probe", ("phase",)),
+    _c(
+        "step_bound_total",
+        "",
+        _SCHED,
+        "Scheduler passes that left requests waiting, by the limit that bound them (sequences, tokens, kv_cache), from the in-engine probe.",
+        extra=("limit",),
+    ),
     # latency
     _h("time_to_first_token_seconds", "seconds", _APP, "Time from arrival to the first token"),
     _h("inter_token_latency_seconds", "seconds", _APP, "Time between two output events of one request"),

@@ -65,6 +65,8 @@ SIGNALS: tuple[str, ...] = (
 """Without PREFIX; a test keeps them equal to the rows of the signal table that engines supply."""
 
 OPTIONAL: tuple[str, ...] = (
+    "step_bound_total",
+    "busy_seconds_total",
     "last_step_tokens",
     "latency_seconds_total",
     "latency_observations_total",
@@ -112,6 +114,8 @@ LABELS: dict[str, str] = {
     "requests_rejected_total": "reason",
     "http_requests_total": "status",
     "stage_seconds_total": "stage",
+    "step_phase_seconds": "phase",
+    "step_bound_total": "limit",
     "graph_passes_total": "mode",
     "latency_seconds_total": "latency",
     "latency_observations_total": "latency",

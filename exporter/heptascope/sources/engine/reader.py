@@ -11,6 +11,7 @@ from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Adapter, Collector, Context, Session, Told, adapters
 from heptascope.sources.engine.names import API_SERVERS, SETTINGS
 from heptascope.sources.engine.page import Document
+from heptascope.sources.engine.probe import overlay
 
 AUTO = "auto"
 AskVersion = Callable[[Adapter], str]
@@ -116,4 +117,4 @@ class EngineReader:
             raise SourceError(Reason.SOURCE_DOWN, str(row["error"]))
         t = row["t"] + row.get("dt", 0.0)  # as live: when the page was there
         told = Told(**row["told"]) if "told" in row else None
-        return self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""), told)
+        return overlay(self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""), told), row.get("probe"))

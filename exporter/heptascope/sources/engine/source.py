@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from heptascope.sources.engine.adapter import Adapter, Question, Told, adapters
 from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.page import Document
+from heptascope.sources.engine.probe import ProbeReader, overlay
 from heptascope.sources.engine.reader import AUTO, EngineReader
 
 log = logging.getLogger(__name__)
@@ -66,12 +68,13 @@ class EngineSource:
         config: Mapping[str, str] | None = None,
         naming: Callable[[str], str] = str,
         fetch: Callable[[str], Fetched] | None = None,
+        probe: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`url` is the engine's base or its page; `timeout` bounds one fetch, in seconds.
 
         `name`, `kind`, `settings`, `config` and `naming` are EngineReader's; without a name the source itself goes by its port.
-        `fetch` replaces the HTTP client.
+        `fetch` replaces the HTTP client. `probe` is the folder of the in-engine probe.
 
         Raises UserError for an unusable URL, kind or setting.
         """
@@ -82,6 +85,7 @@ class EngineSource:
         self.interval, self.timeout = interval, timeout * (len(self._urls) + 1 + _MOST_QUESTIONS) + 1.0
         self._fetcher = Fetcher(timeout, max_page_bytes)
         self._fetch = fetch or self._fetcher.get
+        self._probe = ProbeReader(probe) if probe is not None else None
         self._clock = clock
         self._version = ""
         self._told = Told()
@@ -101,14 +105,15 @@ class EngineSource:
             took = round(self._clock() - began, 6)
             if not self._version and self._clock() >= self._ask_after:
                 self._ask(self.reader.detect(document, self._ask))
-            reading = self.reader.read_document(document, now + took, self._version, self._told)
+            probed = self._probe.rows(now + took) if self._probe is not None else None
+            reading = overlay(self.reader.read_document(document, now + took, self._version, self._told), probed)
         except SourceError:
             self._forget_version()
             raise
         self._watch_progress(reading)
         row: dict[str, Any] = {"t": now, "dt": took, "status": status, "text": document.text}
         told = {key: value for key, value in asdict(self._told).items() if value}
-        extra = {"content_type": document.content_type, "version": self._version, "told": told}
+        extra = {"content_type": document.content_type, "version": self._version, "told": told, "probe": probed}
         return replace(reading, source=self.name, raw=row | {key: known for key, known in extra.items() if known})
 
     def close(self) -> None:

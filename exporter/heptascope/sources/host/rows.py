@@ -18,7 +18,9 @@ _NOT_RECORDED = "the recording does not hold it"
 _UNREADABLE = (Reason.NOT_SUPPORTED, "it could not be read on this machine")
 _MACHINE_FIELDS = (("cpus", "cpus"), ("load1", "load1"), ("cpu_total_s", "cpu_seconds_total"))
 _REMOTE = "heptascope_host_process_remote_cpu_ratio"
-INTERPRETER_SIGNALS = tuple(f"heptascope_host_process_{what}_ratio" for what in ("interpreter_lock", "event_loop_blocked"))
+INTERPRETER_SIGNALS = tuple(
+    f"heptascope_host_process_{what}_ratio" for what in ("interpreter_lock", "interpreter_lock_thread", "event_loop_blocked")
+)
 _NOT_SAMPLED = tuple(Missing(signal, Reason.NOT_CONFIGURED, "needs host.interpreter: true, and py-spy") for signal in INTERPRETER_SIGNALS)
 _BUSIEST = "heptascope_host_process_busiest_thread_cpu_seconds_total"
 

@@ -1,0 +1,106 @@
+"""The file that the probe in the engine writes and the sidecar reads: fixed places, one writer, any number of readers, no locks.
+
+A sequence number guards the values: it is odd while they change, and a reader takes them only if it was even and the same before and
+after. Only the standard library is used, since this runs inside the engine too. All numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+MAGIC = b"HEPTAPRB"
+LAYOUT = 1
+SUFFIX = ".probe"
+PHASES = ("schedule", "model", "update", "output")
+LIMITS = ("sequences", "tokens", "kv_cache")
+BOUNDS_NS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000, 300_000_000, 1_000_000_000)
+"""Upper bounds of the phase histograms, from 10 us to 1 s: the span from a scheduler's pass over a few requests to a long prefill."""
+
+BUCKETS = len(BOUNDS_NS) + 1
+PHASE_WIDTH = BUCKETS + 1  # counts of each bucket, and the sum in ns
+STEPS = len(PHASES) * PHASE_WIDTH
+BUSY_NS, TOKENS, REQUESTS, PREEMPTED = STEPS + 1, STEPS + 2, STEPS + 3, STEPS + 4
+LIMIT = STEPS + 5
+WIDTH = LIMIT + len(LIMITS)
+
+_HEADER = struct.Struct("<8sIIQQI4x32s")  # magic, layout, number of values, pid, start (Unix ns), rank, engine version
+_GUARD = struct.Struct("<QQ")  # sequence, heartbeat (Unix ns)
+_VALUES = struct.Struct(f"<{WIDTH}Q")
+_SEQUENCE = struct.Struct("<Q")
+_GUARD_AT = _HEADER.size
+_VALUES_AT = _GUARD_AT + _GUARD.size
+SIZE = _VALUES_AT + _VALUES.size
+_TRIES = 5
+
+
+class Block(NamedTuple):
+    """One consistent picture. `heartbeat` is Unix seconds; `values` are laid out as the constants say."""
+
+    pid: int
+    start: int
+    rank: int
+    version: str
+    heartbeat: float
+    values: tuple[int, ...]
+
+
+class Writer:
+    """Owns one file. Used by one thread."""
+
+    def __init__(self, folder: Path, rank: int, version: str) -> None:
+        """Make the file complete before it gets its name. Raises OSError."""
+        self.path = folder / f"vllm-{rank}-{os.getpid()}{SUFFIX}"
+        header = _HEADER.pack(MAGIC, LAYOUT, WIDTH, os.getpid(), time.time_ns(), rank, version.encode()[:32])
+        fresh = self.path.with_suffix(".new")
+        fresh.write_bytes(header + bytes(SIZE - len(header)))
+        with fresh.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), SIZE)
+        fresh.rename(self.path)
+        self._sequence = 0
+
+    def write(self, values: Sequence[int]) -> None:
+        """Publish the values."""
+        self._sequence += 1
+        _SEQUENCE.pack_into(self._memory, _GUARD_AT, self._sequence)
+        _VALUES.pack_into(self._memory, _VALUES_AT, *values)
+        self._sequence += 1
+        _GUARD.pack_into(self._memory, _GUARD_AT, self._sequence, time.time_ns())
+
+    def close(self) -> None:
+        """Remove the file."""
+        self.path.unlink(missing_ok=True)
+        self._memory.close()
+
+
+def read_block(path: Path) -> Block | None:
+    """Return what a file holds, None while it changes, if it is of another layout, or gone."""
+    for _ in range(_TRIES):
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        if len(content) != SIZE:
+            return None
+        magic, layout, width, pid, start, rank, version = _HEADER.unpack_from(content)
+        if (magic, layout, width) != (MAGIC, LAYOUT, WIDTH):
+            return None
+        sequence, heartbeat = _GUARD.unpack_from(content, _GUARD_AT)
+        again = _sequence_of(path)
+        if sequence and sequence % 2 == 0 and sequence == again:
+            text = version.rstrip(b"\0").decode("ascii", "replace")
+            return Block(pid, start, rank, text, heartbeat / 1e9, _VALUES.unpack_from(content, _VALUES_AT))
+    return None
+
+
+def _sequence_of(path: Path) -> int:
+    try:
+        with path.open("rb") as file:
+            return int(_SEQUENCE.unpack(os.pread(file.fileno(), _SEQUENCE.size, _GUARD_AT))[0])
+    except (OSError, struct.error):
+        return 0

@@ -1,0 +1,105 @@
+"""Puts the probe into a running vLLM: which versions, which functions, and how it goes away again."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import logging
+import os
+import re
+from collections.abc import Callable
+from functools import wraps
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from heptascope.vllm_probe.counting import Counts, Publisher, around_loop, around_schedule, around_step, around_update
+from heptascope.vllm_probe.layout import Writer
+
+log = logging.getLogger("vllm.heptascope")
+
+FOLDER_VARIABLE = "HEPTASCOPE_PROBE_DIR"
+ANY_VERSION_VARIABLE = "HEPTASCOPE_PROBE_ANY_VERSION"
+SUPPORTED = ((0, 11), (0, 32))
+"""The minor releases on which the tests run it. Others have not been tried and are refused, unless the variable above is set."""
+
+_CORE, _SCHEDULER = "vllm.v1.engine.core", "vllm.v1.core.sched.scheduler"
+_state: Probe | None = None
+
+
+class Probe:
+    """The wrapped functions of this process, and the way back."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        """Wrap nothing yet."""
+        self._folder, self._version = folder, version
+        self.counts = Counts()
+        self._originals: list[tuple[type, str, Any]] = []
+        self._publisher: Publisher | None = None
+
+    def wrap(self) -> None:
+        """Wrap the engine's functions. Raises AttributeError or ImportError if they are not there."""
+        core, scheduler = importlib.import_module(_CORE), importlib.import_module(_SCHEDULER)
+        counts = self.counts
+        plan: list[tuple[type, str, Callable[[Any], Any]]] = [
+            (scheduler.Scheduler, "schedule", lambda f: around_schedule(f, counts, self.fail)),
+            (scheduler.Scheduler, "update_from_output", lambda f: around_update(f, counts, self.fail)),
+            (core.EngineCore, "step", lambda f: around_step(f, counts, self.fail)),
+            (core.EngineCore, "step_with_batch_queue", lambda f: around_step(f, counts, self.fail)),
+            (core.EngineCoreProc, "_process_engine_step", lambda f: around_loop(f, counts, self.fail, self.begin)),
+        ]
+        found = [(owner, name, getattr(owner, name), around) for owner, name, around in plan]
+        for owner, name, original, around in found:
+            self._originals.append((owner, name, original))
+            setattr(owner, name, wraps(original)(around(original)))
+
+    def begin(self, core: Any) -> None:
+        """Start to publish, at the first turn of the loop of an engine core: only its process has one."""
+        try:
+            rank = int(getattr(core.vllm_config.parallel_config, "data_parallel_rank", 0))
+            self._publisher = Publisher(self.counts, Writer(self._folder, rank, self._version), self.fail)
+            atexit.register(self.stop)
+            log.info("heptascope's probe writes to %s", self._folder)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Put the engine's own functions back and say so once."""
+        if self._originals:
+            log.warning("heptascope's probe has switched itself off: %s: %s", type(error).__name__, error)
+        self.stop()
+
+    def stop(self) -> None:
+        """Put the engine's own functions back and remove the file."""
+        for owner, name, original in self._originals:
+            setattr(owner, name, original)
+        self._originals = []
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            publisher.stop()
+
+
+def install() -> None:
+    """Put the probe in, if it was asked for and this vLLM is known; called by vLLM in each of its processes. Never raises."""
+    global _state  # one probe a process, and vLLM may call twice
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder or _state is not None:
+        return
+    try:
+        version = metadata.version("vllm")
+        if not supported(version) and not os.environ.get(ANY_VERSION_VARIABLE):
+            known = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED)
+            log.warning(
+                "heptascope's probe stays off: it is tested with vLLM %s, not with %s; %s=1 tries", known, version, ANY_VERSION_VARIABLE
+            )
+            return
+        _state = Probe(Path(folder), version)
+        _state.wrap()
+    except Exception as error:  # noqa: BLE001  # whatever it is, the engine must start
+        log.warning("heptascope's probe stays off: %s: %s", type(error).__name__, error)
+
+
+def supported(version: str) -> bool:
+    """Return whether the probe is tested with this version of vLLM."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) in SUPPORTED

@@ -1,0 +1,274 @@
+"""The probe's file and its wrappers, on functions that stand in for the engine's; tests/engines runs it in the real one."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heptascope.model import Histogram, Missing, Quality, Reading, Reason, Sample, labels
+from heptascope.sources.engine.probe import STALE_SECONDS, ProbeReader, overlay
+from heptascope.vllm_probe import counting, layout, plugin
+from heptascope.vllm_probe.layout import BUSY_NS, LIMIT, PREEMPTED, REQUESTS, STEPS, TOKENS, WIDTH, Writer, read_block
+
+VALUES = tuple(range(1, WIDTH + 1))
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    """Open a file of rank 0."""
+    mine = Writer(tmp_path, 0, "0.32.0+cpu")
+    yield mine
+    mine.close()
+
+
+def test_what_is_written_is_read(writer: Writer) -> None:
+    """Values, rank, version and a fresh heartbeat; before the first write there is nothing."""
+    assert read_block(writer.path) is None
+    writer.write(VALUES)
+    block = read_block(writer.path)
+    assert block is not None
+    assert (VALUES, 0, "0.32.0+cpu") == (block.values, block.rank, block.version)
+
+
+def test_a_picture_is_never_torn(writer: Writer) -> None:
+    """While one thread writes blocks of one number, readers see blocks of one number only."""
+    ended = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            writer.write((number,) * WIDTH)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        seen = [block for block in (read_block(writer.path) for _ in range(300)) if block is not None]
+    finally:
+        ended.set()
+        thread.join()
+    assert seen
+    assert all(len(set(block.values)) == 1 for block in seen)
+
+
+def test_a_block_that_changes_is_not_taken(writer: Writer) -> None:
+    """An odd sequence means that the writer is at it, or died at it."""
+    writer.write(VALUES)
+    content = bytearray(writer.path.read_bytes())
+    struct.pack_into("<Q", content, layout._GUARD_AT, 3)
+    writer.path.write_bytes(content)
+    assert read_block(writer.path) is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"HEPTAPRB", b"x" * layout.SIZE, b"HEPTAPRB" + b"\x09" * (layout.SIZE - 8)])
+def test_files_of_another_kind_or_layout_are_passed_over(tmp_path: Path, damage: bytes) -> None:
+    """Short, foreign, or of a layout that is not ours."""
+    path = tmp_path / "vllm-0-1.probe"
+    path.write_bytes(damage)
+    assert (None, []) == (read_block(path), ProbeReader(tmp_path).rows(0.0))
+
+
+def test_the_newest_living_file_of_a_rank_counts(writer: Writer, tmp_path: Path) -> None:
+    """After a restart the old file may lie there still; a silent one is stale."""
+    writer.write(VALUES)
+    old = writer.path.read_bytes()
+    (tmp_path / "vllm-0-1.probe").write_bytes(old[:16] + struct.pack("<QQ", 1, 5) + old[32:])
+    block = read_block(writer.path)
+    assert block is not None
+    (row,) = ProbeReader(tmp_path).rows(block.heartbeat + 1)
+    assert (0, block.start) == (row["rank"], row["start"])
+    assert [] == ProbeReader(tmp_path).rows(block.heartbeat + STALE_SECONDS + 1)
+
+
+# laid over a page
+
+PAIRS = labels(engine="vllm", rank="0")
+PAGE = Reading(
+    "vllm",
+    1.0,
+    [Sample("heptascope_engine_steps_total", PAIRS, 7.0)],
+    missing=[Missing("heptascope_engine_step_phase_seconds", Reason.NOT_CONFIGURED, "", labels(engine="vllm"))],
+    quality={("heptascope_engine_steps_total", PAIRS): Quality.APPROXIMATE},
+)
+
+
+def test_the_probe_goes_before_the_page() -> None:
+    """Its steps replace those of the page and are exact; phases are there, and the limits."""
+    values = [0] * WIDTH
+    values[STEPS], values[BUSY_NS], values[LIMIT + 1] = 90, 2_500_000_000, 4
+    values[0], values[3], values[layout.PHASE_WIDTH - 1] = 5, 2, 3_000_000
+    out = overlay(PAGE, [{"rank": 0, "start": 1, "values": values}])
+    found = {(s.name.removeprefix("heptascope_engine_"), dict(s.labels).get("limit", "")): s.value for s in out.samples}
+    assert (90.0, 2.5, 4.0) == (found["steps_total", ""], found["busy_seconds_total", ""], found["step_bound_total", "tokens"])
+    assert ({}, []) == (out.quality, out.missing)
+    schedule = next(h for h in out.histograms if ("phase", "schedule") in h.labels)
+    assert isinstance(schedule, Histogram)
+    assert (5.0, 7.0, 7.0, 0.003) == (schedule.counts[0], schedule.counts[3], schedule.counts[-1], pytest.approx(schedule.sum))
+
+
+def test_a_probe_that_is_configured_and_silent_is_said() -> None:
+    """The page's steps stay, and the reason leads to the documentation; without a probe nothing changes."""
+    out = overlay(PAGE, [])
+    assert (7.0, Reason.SOURCE_DOWN) == (out.samples[0].value, out.missing[0].reason)
+    assert PAGE is overlay(PAGE, None)
+
+
+# in the engine
+
+
+class Scheduled:
+    """What a scheduler returns."""
+
+    total_num_scheduled_tokens = 32
+    num_scheduled_tokens = {"a": 31, "b": 1}  # noqa: RUF012  # never changed
+    preempted_req_ids = frozenset({"c"})
+
+
+class Scheduler:
+    """Stands in for vLLM's."""
+
+    max_num_running_reqs, max_num_scheduled_tokens = 2, 32
+
+    def __init__(self) -> None:
+        self.running: list[str] = ["a", "b"]
+        self.waiting: list[str] = ["c"]
+
+    def schedule(self) -> Scheduled:
+        return Scheduled()
+
+    def update_from_output(self, scheduled: Scheduled, output: str) -> str:
+        return output
+
+
+class EngineCore:
+    """Stands in for vLLM's."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+        parallel = types.SimpleNamespace(data_parallel_rank=1)
+        self.vllm_config = types.SimpleNamespace(parallel_config=parallel)
+
+    def step(self) -> str:
+        return self.scheduler.update_from_output(self.scheduler.schedule(), "tokens")
+
+    def step_with_batch_queue(self) -> str:
+        return self.step()
+
+
+class EngineCoreProc(EngineCore):
+    """Stands in for vLLM's."""
+
+    def _process_engine_step(self) -> str:
+        return self.step()
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Put the stand-ins in vLLM's place, and ask for the probe."""
+    core = types.ModuleType("core")
+    scheduler = types.ModuleType("scheduler")
+    core.EngineCore, core.EngineCoreProc, scheduler.Scheduler = EngineCore, EngineCoreProc, Scheduler  # type: ignore[attr-defined]  # made here
+    monkeypatch.setitem(sys.modules, "vllm.v1.engine.core", core)
+    monkeypatch.setitem(sys.modules, "vllm.v1.core.sched.scheduler", scheduler)
+    monkeypatch.setattr(plugin, "_state", None)
+    monkeypatch.setattr(plugin.metadata, "version", lambda *_: "0.32.0+cpu")
+    monkeypatch.setenv(plugin.FOLDER_VARIABLE, str(tmp_path))
+    yield tmp_path
+    if plugin._state is not None:
+        plugin._state.stop()
+
+
+def test_a_turn_of_the_loop_is_counted(engine: Path) -> None:
+    """Steps, tokens, requests, preemptions, the limit that bound; results pass through unchanged, and a file of the rank appears."""
+    plugin.install()
+    assert ["tokens"] * 3 == [EngineCoreProc()._process_engine_step() for _ in range(3)]
+    assert plugin._state is not None
+    values = plugin._state.counts.values
+    assert (3, 96, 6, 3, 3) == tuple(values[at] for at in (STEPS, TOKENS, REQUESTS, PREEMPTED, LIMIT))
+    for phase in range(len(layout.PHASES)):
+        at = phase * layout.PHASE_WIDTH
+        assert 3 == sum(values[at : at + layout.BUCKETS])
+    assert 0 < sum(values[p * layout.PHASE_WIDTH + layout.BUCKETS] for p in range(4)) <= values[BUSY_NS]
+    assert ["vllm-1"] == [path.name.rpartition("-")[0] for path in engine.glob("*.probe")]
+
+
+@pytest.mark.parametrize(("running", "tokens", "limit"), [(2, 8, "sequences"), (1, 32, "tokens"), (1, 8, "kv_cache")])
+def test_the_limit_that_bound(monkeypatch: pytest.MonkeyPatch, running: int, tokens: int, limit: str) -> None:
+    """Requests wait because slots, tokens or the cache are used up, in this order; nobody waits, nothing bound."""
+    monkeypatch.setattr(Scheduled, "total_num_scheduled_tokens", tokens)
+    counts = counting.Counts()
+    schedule = counting.around_schedule(Scheduler.schedule, counts, pytest.fail)
+    scheduler = Scheduler()
+    scheduler.running = ["a"] * running
+    schedule(scheduler)
+    scheduler.waiting = []
+    schedule(scheduler)
+    assert {limit: 1} == {name: n for name, n in zip(layout.LIMITS, counts.values[LIMIT:], strict=True) if n}
+
+
+def test_a_fault_switches_the_probe_off_once(engine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Results still pass through, the engine's own functions are back, the file is gone, and there is one line."""
+    original = EngineCore.step
+    plugin.install()
+    monkeypatch.setattr(Scheduled, "num_scheduled_tokens", None)
+    core = EngineCoreProc()
+    assert ["tokens"] * 2 == [core._process_engine_step() for _ in range(2)]
+    assert original is EngineCore.step
+    assert (1, []) == (sum("switched itself off" in r.message for r in caplog.records), list(engine.glob("*.probe")))
+
+
+def test_an_error_of_the_engine_passes_through(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the engine raises is its own affair."""
+
+    def update(self: Any, scheduled: Any, output: str) -> str:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(Scheduler, "update_from_output", update)
+    plugin.install()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        EngineCoreProc()._process_engine_step()
+
+
+def test_a_folder_that_cannot_be_written(engine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """The engine runs on without a probe."""
+    monkeypatch.setenv(plugin.FOLDER_VARIABLE, str(engine / "missing"))
+    plugin.install()
+    assert "tokens" == EngineCoreProc()._process_engine_step()
+    assert ["heptascope's probe has switched itself off"] == [r.message.partition(":")[0] for r in caplog.records]
+
+
+@pytest.mark.parametrize("version", ["0.33.0", "0.10.2", "1.0", "dev"])
+def test_unknown_versions_are_refused(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    """One line names the tested versions; a variable tries it all the same."""
+    original = EngineCore.step
+    monkeypatch.setattr(plugin.metadata, "version", lambda *_: version)
+    plugin.install()
+    assert (original, 1) == (EngineCore.step, sum("tested with vLLM 0.11, 0.32, not with" in r.message for r in caplog.records))
+    monkeypatch.setenv(plugin.ANY_VERSION_VARIABLE, "1")
+    plugin.install()
+    assert original is not EngineCore.step
+
+
+def test_unasked_it_does_nothing(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the variable the engine's functions stay as they are."""
+    original = EngineCore.step
+    monkeypatch.delenv(plugin.FOLDER_VARIABLE)
+    plugin.install()
+    assert original is EngineCore.step
+
+
+def test_an_engine_without_these_functions(engine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A release that renamed one leaves the probe off, with everything as it was."""
+    original = EngineCore.step
+    monkeypatch.delattr(EngineCoreProc, "_process_engine_step")
+    plugin.install()
+    assert (original, 1) == (EngineCore.step, sum("stays off: AttributeError" in r.message for r in caplog.records))
