@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,6 +21,7 @@ from heptascope.surfaces.web.app import create_app
 from support.web_client import Client
 from support.web_state import MemoryState
 
+REPOSITORY = Path(__file__).parents[2]
 GPU = labels(gpu="0", uuid="GPU-0")
 Values = dict[str, tuple[tuple[Labels, float], ...]]
 
@@ -134,3 +137,11 @@ def test_off_by_default() -> None:
     asked = Client(create_app(state, WebSettings.model_validate({"compat": "dcgm-exporter"})))
     assert b"DCGM_FI_DEV_POWER_USAGE" in asked.get("/metrics").content
     assert b"DCGM_FI" not in asked.get("/metrics?name[]=heptascope_gpu_power_watts").content
+
+
+def test_the_documented_table_is_complete() -> None:
+    """docs/gpu.md names every family beside the signal that it is made from."""
+    rows = [line for line in (REPOSITORY / "docs" / "gpu.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `DCGM_FI")]
+    told = {row.split("`")[1]: row for row in rows}
+    assert [*(twin.name for twin in TWINS), "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_XID_ERRORS"] == list(told)
+    assert all(f"| {twin.type} |" in told[twin.name] and twin.signal in told[twin.name] for twin in TWINS)
