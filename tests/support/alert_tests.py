@@ -125,10 +125,12 @@ def stories(alert: Alert) -> Iterator[Story]:
 
 def told(alert: Alert) -> Story:
     """Return the first story in which an alert behaves: where a threshold depends on the window's length, another one tells it."""
-    found = list(stories(alert))
-    good = [one for one in found if not one.faults()]
-    assert good, f"{alert.name}: {[one.faults() for one in found]}"
-    return good[0]
+    found = []
+    for one in stories(alert):
+        found.append(one.faults())
+        if not found[-1]:
+            return one
+    raise AssertionError(f"{alert.name}: {found}")
 
 
 def as_test(one: Story) -> dict[str, Any]:
