@@ -10,7 +10,8 @@ signals:
 
 Gauges and infos take `value`, counters `rate` (per second), histograms `distribution`. Labels that are left out are filled in for one
 engine and one GPU. The engine counts as working unless the file says how much it runs, waits or generates, and as running without
-speculation unless the file names a signal of it; one engine without parallel sizes is served by all GPUs of the file.
+speculation unless the file names a signal of it; one engine without parallel sizes is served by all GPUs of the file, and a process with
+CPU time waits for none unless the file says so.
 """
 
 from __future__ import annotations
@@ -155,6 +156,9 @@ def _completed(given: list[Given]) -> Iterator[Given]:
             yield g
     gpus = {labels(**{k: v for k, v in g.pairs if k in ("gpu", "uuid")}) for g in given if "gpu" in g.signal.labels}
     yield from _engines(given, names, len(gpus))
+    waited = "heptascope_host_process_run_queue_seconds_total"
+    if waited not in names:
+        yield from (Given(SCHEMA[waited], g.pairs, 0.0) for g in given if g.signal.name == "heptascope_host_process_cpu_seconds_total")
     if "heptascope_gpu_info" not in names:
         for pairs in sorted(gpus):
             yield Given(SCHEMA["heptascope_gpu_info"], pairs, 1.0)

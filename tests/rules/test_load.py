@@ -9,6 +9,7 @@ import pytest
 from heptascope.errors import UserError
 from heptascope.model import Layer, RuleKind
 from heptascope.rules import promql
+from heptascope.rules.diagnose import STEP_RESOURCES
 from heptascope.rules.load import FOLDER, load, load_folder
 from heptascope.rules.rule import TOPICS
 from support.rule_cases import RULES
@@ -220,6 +221,13 @@ def test_every_symptom_has_causes() -> None:
     for name in (n for n, r in RULES.items() if r.kind is RuleKind.SYMPTOM):
         layers = {rule.layer for rule in RULES.values() if name in rule.explains}
         assert len(layers) >= 4, name
+
+
+def test_each_resource_of_a_step_has_its_limiter() -> None:
+    """Whether a load is light is read from the limiters whose evidence is the pressure on DRAM, tensor cores and host."""
+    limiters = [rule for rule in RULES.values() if rule.kind is RuleKind.LIMITER]
+    found = {r: [x.name for x in limiters if any(item.only == ("resource", r) for item in x.evidence)] for r in STEP_RESOURCES}
+    assert {"dram": ["DramBandwidthLimit"], "tensor": ["TensorComputeLimit"], "host": ["HostStepLimit"]} == found
 
 
 def test_a_limiter_that_can_be_mended_has_a_fault() -> None:

@@ -150,7 +150,7 @@ def _engine_kinds(store: Store, engine: str) -> set[str]:
 def _light(findings: Sequence[Finding]) -> bool:
     """Whether it is known of every resource of a step that it does not limit."""
     wanted = {("resource", resource) for resource in STEP_RESOURCES}
-    about = [f for f in findings if f.rule.kind is RuleKind.LIMITER and f.rule.evidence and f.rule.evidence[0].only in wanted]
+    about = [f for f in findings if f.rule.kind is RuleKind.LIMITER and any(item.only in wanted for item in f.rule.evidence)]
     return bool(about) and all(f.state is FindingState.CLEAR for f in about)
 
 
