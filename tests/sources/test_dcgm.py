@@ -7,11 +7,13 @@ import json
 import pytest
 
 from heptascope.errors import UserError
-from heptascope.model import Quality, Reason, labels
+from heptascope.model import Quality, Reason, SourceStatus, labels
+from heptascope.pipeline import Pipeline
 from heptascope.signals.schema import SCHEMA
 from heptascope.sources.base import SourceError
 from heptascope.sources.gpu.dcgm import DcgmOptions, dcgm_sources
 from heptascope.sources.gpu.rows import GpuRows
+from heptascope.surfaces.own import own_values
 from support.dcgm_bench import DcgmBench
 from support.gpu_rows import reasons, value, values
 
@@ -39,6 +41,25 @@ def test_profiling_is_approximate_and_its_windows_join(monkeypatch: pytest.Monke
     pairs = labels(gpu="0", uuid="GPU-0")
     for name in ("dram_active_ratio", "pcie_receive_bytes_total"):
         assert Quality.APPROXIMATE == reading.quality[f"heptascope_gpu_{name}", pairs]
+
+
+def test_the_counters_integrate_the_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the pipeline the busy time over the sampled time is the ratio, and the source is called approximate."""
+    bench, pipeline = DcgmBench(monkeypatch, phase="copy"), Pipeline()
+    for _ in range(12):
+        pipeline.ingest(bench.read())
+        pipeline.ingest(bench.read_slow())
+        snapshot = pipeline.step(bench.clock(), (SourceStatus("dcgm", "gpu", True, bench.clock(), 0.0),))
+    pairs = labels(gpu="0", uuid="GPU-0")
+    busy, sampled = (snapshot.value(f"heptascope_gpu_dram_active_{what}", pairs) for what in ("seconds_total", "sampled_seconds_total"))
+    assert busy is not None
+    assert sampled is not None
+    assert 0.890225 == pytest.approx(busy / sampled, abs=1e-5)
+    assert 9.0 <= sampled <= 11.0
+    assert 1.0 == snapshot.value("heptascope_gpu_has_work", pairs)
+    assert [{"kind": "gpu", "quality": "approximate", "source": "dcgm"}] == [
+        dict(found) for found, _ in own_values(snapshot, bench.clock())["heptascope_source_info"]
+    ]
 
 
 def test_byte_rates_become_counters(monkeypatch: pytest.MonkeyPatch) -> None:

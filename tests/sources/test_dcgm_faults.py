@@ -106,6 +106,21 @@ def test_a_gpu_that_is_lost_when_we_connect(monkeypatch: pytest.MonkeyPatch) -> 
     bench.clock.t += 5.0
     ups = {dict(pairs)["gpu"]: v for pairs, v in values(bench.read(), "up").items()}
     assert {str(n): float(n != 5) for n in range(8)} == ups
+    bench.read_slow(60.0)
+    assert [1.0] * 8 == list(values(bench.read(), "up").values())
+    assert 8 == len(values(bench.warm(), "sm_active_ratio"))
+
+
+def test_a_lost_gpu_keeps_its_name_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine restarts while a GPU is lost: that one is still known by its uuid, once."""
+    bench = DcgmBench(monkeypatch, "one_sick")
+    bench.read()
+    bench.engine.clear()
+    with pytest.raises(SourceError):
+        bench.read(4.0)
+    found = values(bench.read(5.0), "up")
+    assert {"GPU-5": 0.0} == {dict(pairs)["uuid"]: v for pairs, v in found.items() if not v}
+    assert 8 == len(found)
 
 
 def test_an_a100_that_takes_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:

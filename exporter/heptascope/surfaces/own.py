@@ -71,8 +71,12 @@ def _source_quality(source: SourceStatus, snapshot: Snapshot) -> str:
     """Return what the window ratios of a GPU source are; other kinds have none."""
     if source.kind != "gpu":
         return ""
-    rough = any(name.startswith(_GPU_PREFIX) and q is Quality.APPROXIMATE for (name, _), q in snapshot.quality.items())
+    rough = any(_is_share(name) and q is Quality.APPROXIMATE for (name, _), q in snapshot.quality.items())
     return (Quality.APPROXIMATE if rough else Quality.EXACT).value
+
+
+def _is_share(name: str) -> bool:
+    return name.startswith(_GPU_PREFIX) and name.endswith("_ratio")
 
 
 def _unavailable(snapshot: Snapshot) -> tuple[tuple[Labels, float], ...]:

@@ -42,6 +42,7 @@ class Card:
         self.gpu, self.index, self.uuid = gpu, gpu, ""
         self.entry: Row = {"gpu": gpu, "uuid": ""}
         self.lost = ""
+        self.gone = False  # the engine lists it no more
         self.instances: list[Instance] = []
         self.kept = Kept()
         self.interval, self._clock = interval, clock

@@ -48,7 +48,7 @@ class DcgmSession:
         self._lock = threading.Lock()
         self._users = 0
         self._engine: Engine | None = None
-        self._backoff = Backoff(clock)
+        self._backoff, self._revive = Backoff(clock), Backoff(clock)
         self._problem = (Reason.SOURCE_DOWN, "DCGM was not read yet")
         self._kept: dict[str, Kept] = {}
         self._ever: dict[str, Card] = {}  # every GPU that was read, by uuid: one that goes is lost, not forgotten
@@ -89,9 +89,17 @@ class DcgmSession:
             self._lock.release()
 
     def look_again(self, engine: Engine) -> None:
-        """Set up anew if GPUs or MIG instances came or went."""
+        """Set up anew if GPUs or MIG instances came or went; now and then try GPUs that could not be watched."""
         if (engine.gpus(), _instances(engine)) != self._layout:
             self._set_up(engine)
+            return
+        lost = [card for card in self.cards if card.lost and not card.gone]
+        if lost and self._revive.due:
+            self._revive.failed()
+            for card in lost:
+                self._try(engine, card)
+        elif not lost:
+            self._revive.worked()
 
     def instance_memory(self, engine: Engine) -> dict[Entity, Row]:
         """Return the memory of each MIG instance, and the MIG uuid of each compute instance."""
@@ -170,7 +178,7 @@ class DcgmSession:
         self._watch_instance_memory(engine)
         engine.update()
         self._identify(engine, list(cards.values()))
-        self._profile(engine)
+        self._profile(engine, [card for card in self.cards if not card.lost])
 
     def _watch_plain(self, engine: Engine, cards: dict[int, Card], gpus: list[int]) -> None:
         """Watch the plain fields of all GPUs together; a GPU that the engine refuses is left out as lost, the others go on."""
@@ -187,6 +195,17 @@ class DcgmSession:
             self._watch_plain(engine, cards, gpus[:half])
             self._watch_plain(engine, cards, gpus[half:])
 
+    def _try(self, engine: Engine, card: Card) -> None:
+        """Watch one GPU that was lost when the others were set up."""
+        card.lost = ""
+        self._watch_plain(engine, {card.gpu: card}, [card.gpu])
+        if card.lost:
+            return
+        engine.update()
+        self._name(engine, card)
+        self._profile(engine, [card])
+        self._publish(engine)
+
     def _watch_instance_memory(self, engine: Engine) -> None:
         parts = self._layout[1]
         ids = engine.usable((*(field.id for field in INSTANCE_PLAIN), _REASONS["uuid"])) if parts else ()
@@ -194,21 +213,27 @@ class DcgmSession:
 
     def _identify(self, engine: Engine, cards: list[Card]) -> None:
         for card in cards:
-            if not card.lost:
-                card.identify(engine, self.fast_ids, self.slow_ids)
-            card.instances = [part for part in self._layout[1] if part.gpu == card.gpu]
-            card.kept = self._kept.setdefault(card.uuid or str(card.gpu), Kept())
+            self._name(engine, card)
         here = [card for card in cards if self._chosen(card)]
         gone = [card for uuid, card in self._ever.items() if uuid not in {other.uuid for other in cards}]
         for card in gone:
-            card.lost = "this GPU is not there any more"
+            card.lost, card.gone = "this GPU is not there any more", True
         self._ever.update((card.uuid, card) for card in here if card.uuid)
         self._check_wanted(here, cards)
         self.cards = [*here, *gone]
         self._publish(engine)
 
-    def _profile(self, engine: Engine) -> None:
-        cards = [card for card in self.cards if not card.lost]
+    def _name(self, engine: Engine, card: Card) -> None:
+        """Learn who a GPU is: from its values, or if it is lost from what was known of it."""
+        known = next((other for other in self._ever.values() if other.gpu == card.gpu and not other.gone), None)
+        if not card.lost:
+            card.identify(engine, self.fast_ids, self.slow_ids)
+        elif known is not None:
+            card.index, card.uuid, card.entry = known.index, known.uuid, known.entry
+        card.instances = [part for part in self._layout[1] if part.gpu == card.gpu]
+        card.kept = self._kept.setdefault(card.uuid or str(card.gpu), Kept())
+
+    def _profile(self, engine: Engine, cards: list[Card]) -> None:
         if not self._options.profiling:
             for card in cards:
                 card.no_profiling(_NO_PROFILING)
