@@ -73,7 +73,7 @@ def test_every_rule_has_its_phrase() -> None:
 
 def test_windows_are_minutes() -> None:
     """By default every range of a catalogue alert is five minutes: four scrape intervals of a minute and a little."""
-    found = {window for name, alert in _alerts().items() if name in RULES for window in re.findall(r"\[(\w+)\]", alert.expr)}
+    found = {window for name, alert in _alerts().items() if name in RULES for window in re.findall(r"\[(\d+[a-z]+)\]", alert.expr)}
     assert {"5m"} == found
 
 
