@@ -15,7 +15,7 @@ import pytest
 from heptascope.model import Histogram, Missing, Quality, Reading, Reason, Sample, labels
 from heptascope.sources.engine.probe import STALE_SECONDS, ProbeReader, overlay
 from heptascope.vllm_probe import counting, layout, plugin
-from heptascope.vllm_probe.layout import BUSY_NS, LIMIT, PREEMPTED, REQUESTS, STEPS, TOKENS, WIDTH, Writer, read_block
+from heptascope.vllm_probe.layout import LIMIT, REQUESTS, STEPS, TOKENS, WIDTH, Writer, read_block
 
 VALUES = tuple(range(1, WIDTH + 1))
 
@@ -43,7 +43,7 @@ def test_a_picture_is_never_torn(writer: Writer) -> None:
 
     def write() -> None:
         number = 0
-        while not ended.is_set():
+        while not ended.wait(0.0002):
             number += 1
             writer.write((number,) * WIDTH)
 
@@ -102,15 +102,19 @@ PAGE = Reading(
 def test_the_probe_goes_before_the_page() -> None:
     """Its steps replace those of the page and are exact; phases are there, and the limits."""
     values = [0] * WIDTH
-    values[STEPS], values[BUSY_NS], values[LIMIT + 1] = 90, 2_500_000_000, 4
-    values[0], values[3], values[layout.PHASE_WIDTH - 1] = 5, 2, 3_000_000
+    values[STEPS], values[LIMIT + 1] = 90, 4
+    for spent in (1_000, 1_000, 20_000, 20_000, 20_000, 20_000, 2_920_000):
+        values[spent.bit_length() >> 1] += 1
+    values[layout.BUCKETS] = 3_000_000
     out = overlay(PAGE, [{"rank": 0, "start": 1, "values": values}])
     found = {(s.name.removeprefix("heptascope_engine_"), dict(s.labels).get("limit", "")): s.value for s in out.samples}
-    assert (90.0, 2.5, 4.0) == (found["steps_total", ""], found["busy_seconds_total", ""], found["step_bound_total", "tokens"])
+    assert (90.0, 0.003, 4.0) == (found["steps_total", ""], found["busy_seconds_total", ""], found["step_bound_total", "tokens"])
     assert ({}, []) == (out.quality, out.missing)
     schedule = next(h for h in out.histograms if ("phase", "schedule") in h.labels)
     assert isinstance(schedule, Histogram)
-    assert (5.0, 7.0, 7.0, 0.003) == (schedule.counts[0], schedule.counts[3], schedule.counts[-1], pytest.approx(schedule.sum))
+    below = dict(zip(schedule.bounds, schedule.counts, strict=True))
+    assert (2.0, 6.0, 6.0, 7.0, 7.0) == tuple(below[min(b for b in below if b >= at)] for at in (8e-6, 32e-6, 2e-3, 8e-3, 1.0))
+    assert (7.0, pytest.approx(0.003)) == (schedule.counts[-1], schedule.sum)
 
 
 def test_a_probe_that_is_configured_and_silent_is_said() -> None:
@@ -128,7 +132,6 @@ class Scheduled:
 
     total_num_scheduled_tokens = 32
     num_scheduled_tokens = {"a": 31, "b": 1}  # noqa: RUF012  # never changed
-    preempted_req_ids = frozenset({"c"})
 
 
 class Scheduler:
@@ -186,16 +189,16 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_turn_of_the_loop_is_counted(engine: Path) -> None:
-    """Steps, tokens, requests, preemptions, the limit that bound; results pass through unchanged, and a file of the rank appears."""
+    """Steps, tokens, requests, the limit that bound; results pass through unchanged, and a file of the rank appears."""
     plugin.install()
     assert ["tokens"] * 3 == [EngineCoreProc()._process_engine_step() for _ in range(3)]
     assert plugin._state is not None
     values = plugin._state.counts.values
-    assert (3, 96, 6, 3, 3) == tuple(values[at] for at in (STEPS, TOKENS, REQUESTS, PREEMPTED, LIMIT))
+    assert (3, 96, 6, 3) == tuple(values[at] for at in (STEPS, TOKENS, REQUESTS, LIMIT))
     for phase in range(len(layout.PHASES)):
         at = phase * layout.PHASE_WIDTH
         assert 3 == sum(values[at : at + layout.BUCKETS])
-    assert 0 < sum(values[p * layout.PHASE_WIDTH + layout.BUCKETS] for p in range(4)) <= values[BUSY_NS]
+    assert 0 < layout.busy_ns(values) < 1e9
     assert ["vllm-1"] == [path.name.rpartition("-")[0] for path in engine.glob("*.probe")]
 
 

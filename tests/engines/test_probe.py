@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,11 +81,11 @@ def test_the_probe_counts_and_the_derivation_comes_near(
         until(lambda: value(with_probe, "steps_total") >= 8 and value(without, "steps_total") >= 8)
         rows = []
         for name, load in LOADS.items():
+            until(lambda: _settled(with_probe) and _settled(without))
             before = {daemon: _numbers(daemon) for daemon in (with_probe, without)}
             seen = load.drive(engine.url, MODEL)
             until(lambda tokens=before[without]["tokens"] + seen.generated_tokens: value(without, "generation_tokens_total") >= tokens)
-            until(lambda busy=before[with_probe]["busy"]: value(with_probe, "busy_seconds_total") > busy)
-            until(lambda: value(with_probe, "requests_running") == value(without, "requests_running") == 0)
+            until(lambda: _settled(with_probe) and _settled(without))
             exact, near = ({k: v - before[d][k] for k, v in _numbers(d).items()} for d in (with_probe, without))
             host = sum(exact[phase] for phase in ("schedule", "update", "output")) / exact["busy"]
             rows.append((name, exact["busy"] / exact["steps"], near["busy"] / near["steps"], exact["steps"], near["steps"], host))
@@ -99,6 +100,13 @@ def test_the_probe_counts_and_the_derivation_comes_near(
         quality = [s for s in with_probe.metrics() if s.startswith("heptascope_engine_signal_quality_info") and "steps_total" in s]
         assert [] == quality
         assert "switched itself off" not in engine.log.read_text(encoding="utf-8", errors="replace")
+
+
+def _settled(daemon: Running) -> bool:
+    """Return whether two polls have seen the same idle engine; the probe writes twice a second."""
+    before = _numbers(daemon)
+    time.sleep(2.2)
+    return value(daemon, "requests_running") == 0 and before == _numbers(daemon)
 
 
 def _numbers(daemon: Running) -> dict[str, float]:

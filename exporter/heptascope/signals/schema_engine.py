@@ -97,7 +97,12 @@ ROWS: list[Signal] = [
     _c("kv_transfer_bytes_total", "bytes", _PAR, "Bytes that they moved."),
     _c("kv_transfer_failures_total", "", _PAR, "KV cache transfers that failed."),
     # steps
-    _c("steps_total", "", _SCHED, "Engine steps (scheduler iterations) that returned output."),
+    _c(
+        "steps_total",
+        "",
+        _SCHED,
+        "Engine steps (scheduler iterations) that returned output; vLLM's page leaves out those that only prefill part of a prompt.",
+    ),
     _c("step_tokens_total", "tokens", _SCHED, "Tokens in those steps: prompt tokens computed and tokens generated."),
     _g("last_step_tokens", "tokens", _SCHED, "Tokens in the latest step, where the engine tells no sum over steps.", fold=_MAX),
     _c(
@@ -164,7 +169,14 @@ ROWS: list[Signal] = [
     _c("estimated_dram_bytes_total", "bytes", _OP, "DRAM bytes per GPU that the engine estimates for its batches, reads plus writes."),
     # derived, over the derivation window
     _g("has_work", "", _SCHED, "1 if the engine had requests or made tokens within the window, 0 if it was idle.", _DERIVED, fold=_MAX),
-    _g("step_seconds", "seconds", _SCHED, "Mean time of one engine step over the window, while requests run; absent at idle.", _EITHER),
+    _g(
+        "step_seconds",
+        "seconds",
+        _SCHED,
+        "Mean time of one engine step over the window, while requests run; absent at idle. Derived from vLLM's page it is within a tenth "
+        "in decoding and up to a third too long while long prompts are prefilled in parts.",
+        _EITHER,
+    ),
     _g(
         "step_host_gap_ratio",
         "ratio",

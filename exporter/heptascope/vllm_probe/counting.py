@@ -7,12 +7,11 @@ lock makes one consistent picture.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from heptascope.vllm_probe.layout import BOUNDS_NS, BUSY_NS, LIMIT, PHASE_WIDTH, PHASES, PREEMPTED, REQUESTS, STEPS, TOKENS, WIDTH, Writer
+from heptascope.vllm_probe.layout import LIMIT, PHASE_WIDTH, PHASES, REQUESTS, STEPS, TOKENS, WIDTH, Writer
 
 PUBLISH_SECONDS = 0.5
 SCHEDULE, MODEL, UPDATE, OUTPUT = (PHASES.index(name) * PHASE_WIDTH for name in ("schedule", "model", "update", "output"))
@@ -29,12 +28,6 @@ class Counts:
         self.values = [0] * WIDTH
         self.schedule_ns = self.update_ns = self.step_ns = 0
 
-    def observe(self, phase: int, spent: int) -> None:
-        """Add one duration in nanoseconds to the histogram that begins at `phase`."""
-        values = self.values
-        values[phase + bisect_left(BOUNDS_NS, spent)] += 1
-        values[phase + _SUM] += spent
-
 
 Function = Callable[..., Any]
 
@@ -48,7 +41,7 @@ def around_schedule(original: Function, counts: Counts, fail: Fail) -> Function:
         result = original(self, *args, **kwargs)
         try:
             counts.schedule_ns = spent = perf_counter_ns() - began
-            values[SCHEDULE + bisect_left(BOUNDS_NS, spent)] += 1
+            values[SCHEDULE + (spent.bit_length() >> 1)] += 1
             values[SCHEDULE + _SUM] += spent
             tokens = result.total_num_scheduled_tokens
             values[TOKENS] += tokens
@@ -72,13 +65,10 @@ def around_update(original: Function, counts: Counts, fail: Fail) -> Function:
         result = original(self, scheduled, *args, **kwargs)
         try:
             counts.update_ns = spent = perf_counter_ns() - began
-            values[UPDATE + bisect_left(BOUNDS_NS, spent)] += 1
+            values[UPDATE + (spent.bit_length() >> 1)] += 1
             values[UPDATE + _SUM] += spent
             if scheduled.total_num_scheduled_tokens:
                 values[STEPS] += 1
-            preempted = getattr(scheduled, "preempted_req_ids", None)
-            if preempted:
-                values[PREEMPTED] += len(preempted)
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
             fail(error)
         return result
@@ -97,7 +87,7 @@ def around_step(original: Function, counts: Counts, fail: Fail) -> Function:
         try:
             counts.step_ns = spent = perf_counter_ns() - began
             model = spent - counts.schedule_ns - counts.update_ns
-            values[MODEL + bisect_left(BOUNDS_NS, model)] += 1
+            values[MODEL + (model.bit_length() >> 1)] += 1
             values[MODEL + _SUM] += model
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
             fail(error)
@@ -119,10 +109,8 @@ def around_loop(original: Function, counts: Counts, fail: Fail, begin: Callable[
         began = perf_counter_ns()
         result = original(self, *args, **kwargs)
         try:
-            spent = perf_counter_ns() - began
-            output = spent - counts.step_ns
-            values[BUSY_NS] += spent
-            values[OUTPUT + bisect_left(BOUNDS_NS, output)] += 1
+            output = perf_counter_ns() - began - counts.step_ns
+            values[OUTPUT + (output.bit_length() >> 1)] += 1
             values[OUTPUT + _SUM] += output
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
             fail(error)

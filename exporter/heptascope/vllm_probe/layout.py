@@ -19,14 +19,13 @@ LAYOUT = 1
 SUFFIX = ".probe"
 PHASES = ("schedule", "model", "update", "output")
 LIMITS = ("sequences", "tokens", "kv_cache")
-BOUNDS_NS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000, 300_000_000, 1_000_000_000)
-"""Upper bounds of the phase histograms, from 10 us to 1 s: the span from a scheduler's pass over a few requests to a long prefill."""
+BUCKETS = 33
+"""Bucket n holds durations whose number of binary digits in ns is 2n or 2n + 1: the cheapest logarithm there is."""
 
-BUCKETS = len(BOUNDS_NS) + 1
 PHASE_WIDTH = BUCKETS + 1  # counts of each bucket, and the sum in ns
 STEPS = len(PHASES) * PHASE_WIDTH
-BUSY_NS, TOKENS, REQUESTS, PREEMPTED = STEPS + 1, STEPS + 2, STEPS + 3, STEPS + 4
-LIMIT = STEPS + 5
+TOKENS, REQUESTS = STEPS + 1, STEPS + 2
+LIMIT = STEPS + 3
 WIDTH = LIMIT + len(LIMITS)
 
 _HEADER = struct.Struct("<8sIIQQI4x32s")  # magic, layout, number of values, pid, start (Unix ns), rank, engine version
@@ -37,6 +36,16 @@ _GUARD_AT = _HEADER.size
 _VALUES_AT = _GUARD_AT + _GUARD.size
 SIZE = _VALUES_AT + _VALUES.size
 _TRIES = 5
+
+
+def bound_ns(bucket: int) -> int:
+    """Return the longest duration in a bucket, in ns."""
+    return (2 << 2 * bucket) - 1
+
+
+def busy_ns(values: Sequence[int]) -> int:
+    """Return the time spent in all turns of the loop: the phases are all of it."""
+    return sum(values[phase * PHASE_WIDTH + BUCKETS] for phase in range(len(PHASES)))
 
 
 class Block(NamedTuple):

@@ -10,9 +10,7 @@ from typing import Any
 from heptascope.model import Histogram, Labels, Missing, Reading, Reason, Sample, labels
 from heptascope.sources.engine.names import PREFIX
 from heptascope.vllm_probe.layout import (
-    BOUNDS_NS,
     BUCKETS,
-    BUSY_NS,
     LIMIT,
     LIMITS,
     PHASE_WIDTH,
@@ -21,6 +19,8 @@ from heptascope.vllm_probe.layout import (
     SUFFIX,
     WIDTH,
     Block,
+    bound_ns,
+    busy_ns,
     read_block,
 )
 
@@ -28,7 +28,9 @@ STALE_SECONDS = 5.0
 """A probe writes twice a second, idle or not; one that is silent for ten times as long has ended, or its engine hangs."""
 
 _NS = 1e-9
-_BOUNDS = (*(bound * _NS for bound in BOUNDS_NS), float("inf"))
+_SHOWN = range(6, 18)
+"""The buckets that are shown, from 8 us to 34 s: below lies a scheduler without requests, above nothing."""
+_BOUNDS = (*(bound_ns(bucket) * _NS for bucket in _SHOWN), float("inf"))
 _EXACT = (PREFIX + "steps_total", PREFIX + "busy_seconds_total")
 
 
@@ -71,7 +73,7 @@ def overlay(reading: Reading, rows: Sequence[Mapping[str, Any]] | None) -> Readi
 
 def _samples(values: Sequence[int], pairs: Labels) -> list[Sample]:
     bound = [Sample(PREFIX + "step_bound_total", _with(pairs, "limit", name), float(values[LIMIT + i])) for i, name in enumerate(LIMITS)]
-    steps, busy = float(values[STEPS]), values[BUSY_NS] * _NS
+    steps, busy = float(values[STEPS]), busy_ns(values) * _NS
     return [Sample(_EXACT[0], pairs, steps), Sample(_EXACT[1], pairs, busy), *bound]
 
 
@@ -79,9 +81,8 @@ def _histograms(values: Sequence[int], pairs: Labels) -> list[Histogram]:
     found = []
     for number, phase in enumerate(PHASES):
         at = number * PHASE_WIDTH
-        counts: list[float] = []
-        for count in values[at : at + BUCKETS]:
-            counts.append(count + (counts[-1] if counts else 0.0))
+        buckets = values[at : at + BUCKETS]
+        counts = [float(sum(buckets[: bucket + 1])) for bucket in _SHOWN] + [float(sum(buckets))]
         name = PREFIX + "step_phase_seconds"
         found.append(Histogram(name, _with(pairs, "phase", phase), _BOUNDS, tuple(counts), values[at + BUCKETS] * _NS))
     return found
