@@ -158,6 +158,21 @@ def test_a_process_that_gets_its_title_late_changes_its_role(fake: FakeRoot) -> 
     assert ("vllm", "engine_core", "engine_core") == infos(host.read(SCAN_SECONDS))["22"]
 
 
+def test_the_processes_of_sglang_have_their_roles(fake: FakeRoot) -> None:
+    """A scheduler for each GPU, in the order of the ranks in their titles, and the detokenizer beside them."""
+    fake.process(40, "python3", command="python3 -m sglang.launch_server --port 30000")
+    fake.process(41, "sglang::schedul", ppid=40, command="sglang::scheduler_TP1")
+    fake.process(42, "sglang::schedul", ppid=40, command="sglang::scheduler_TP0")
+    fake.process(43, "sglang::detoken", ppid=40, command="sglang::detokenizer")
+    fake.listen(30000, 40)
+    assert {
+        "40": ("sglang", "api_server", "api_server"),
+        "41": ("sglang", "engine_core", "engine_core-1"),
+        "42": ("sglang", "engine_core", "engine_core"),
+        "43": ("sglang", "other", "other"),
+    } == infos(source(fake, ("sglang", 30000)).read(1.0))
+
+
 def test_two_engines_are_kept_apart(fake: FakeRoot) -> None:
     """Each engine gets the processes behind its own port."""
     fake.vllm(8000, first=20)

@@ -131,7 +131,7 @@ ROWS: list[Signal] = [
         "step_bound_total",
         "",
         _SCHED,
-        "Scheduler passes that left requests waiting, by the limit that bound them (sequences, tokens, kv_cache), from the in-engine probe.",
+        "Scheduler passes that left requests waiting, by the limit that bound (sequences, tokens, kv_cache), from the in-engine probe.",
         extra=("limit",),
     ),
     # latency

@@ -8,9 +8,16 @@ from typing import Any
 
 API_SERVER, ENGINE_CORE, WORKER, OTHER = "api_server", "engine_core", "worker", "other"
 
-# vLLM's process titles as the kernel keeps them: the first 15 bytes (captures and recordings of 0.25 and 0.32).
-_TITLES = (("VLLM::EngineCor", ENGINE_CORE), ("VLLM::Worker", WORKER), ("VLLM::APIServer", API_SERVER))
-_ANY_TITLE = "VLLM::"
+# Process titles as the kernel keeps them: the first 15 bytes. vLLM's from captures and recordings of 0.25 and 0.32; SGLang's from its
+# source (a scheduler is engine core and worker in one, one for each GPU).
+_TITLES = (
+    ("VLLM::EngineCor", ENGINE_CORE),
+    ("VLLM::Worker", WORKER),
+    ("VLLM::APIServer", API_SERVER),
+    ("sglang::schedul", ENGINE_CORE),
+    ("sglang::tokeniz", API_SERVER),
+)
+_ANY_TITLE = ("VLLM::", "sglang::")
 _RANK = re.compile(r"_(DP|PP|TP)(\d+)")
 _RANK_ORDER = ("DP", "PP", "TP")
 
