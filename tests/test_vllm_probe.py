@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 
 from heptascope.model import Histogram, Missing, Quality, Reading, Reason, Sample, labels
+from heptascope.sources.engine.fetch import Fetched
 from heptascope.sources.engine.probe import STALE_SECONDS, ProbeReader, overlay
+from heptascope.sources.engine.reader import EngineReader
+from heptascope.sources.engine.source import EngineSource
 from heptascope.vllm_probe import counting, layout, plugin
 from heptascope.vllm_probe.layout import LIMIT, REQUESTS, STEPS, TOKENS, WIDTH, Writer, read_block
+from support.engine_pages import VLLM_032, capture, value
 
 VALUES = tuple(range(1, WIDTH + 1))
 
@@ -122,6 +126,22 @@ def test_a_probe_that_is_configured_and_silent_is_said() -> None:
     out = overlay(PAGE, [])
     assert (7.0, Reason.SOURCE_DOWN) == (out.samples[0].value, out.missing[0].reason)
     assert PAGE is overlay(PAGE, None)
+
+
+def test_a_recorded_probe_replays(writer: Writer, tmp_path: Path) -> None:
+    """The row holds the probe's numbers, and replay lays them over the page as live."""
+    values = [0] * WIDTH
+    values[STEPS] = 90
+    writer.write(values)
+    block = read_block(writer.path)
+    assert block is not None
+    text = capture(VLLM_032, "steady_16")
+    one = EngineSource("vllm", "http://h:1", fetch=lambda _: Fetched(200, "text/plain", text), probe=tmp_path, clock=lambda: 0.0)
+    live = one.read(block.heartbeat)
+    assert live.raw is not None
+    again = EngineReader("vllm").read_row(live.raw)
+    assert (live.samples, live.histograms, live.missing, live.quality) == (again.samples, again.histograms, again.missing, again.quality)
+    assert 90.0 == value(live, "steps_total")
 
 
 # in the engine

@@ -14,6 +14,7 @@ from heptascope.sources.engine.adapter import adapters
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.reader import EngineReader
 from heptascope.sources.engine.source import EngineSource
+from heptascope.sources.engine.trtllm import told_by_models
 from support.engine_pages import histogram, quality, read, reason, value
 from support.engine_server import Answer, EngineServer
 from support.page_text import page
@@ -61,6 +62,15 @@ V13 = (
 def trtllm(short: str, version: str = "") -> Reading:
     """Return the reading of a Prometheus page."""
     return read(page(short), version, kind="trtllm")
+
+
+def test_a_model_that_is_undefined_is_none() -> None:
+    """1.0 may not know its model; `/v1/models` does."""
+    reader = EngineReader(None, "trtllm")
+    models = [
+        reader.read_page(page(V10), "", 1.0, told=told).samples[0].labels for told in (None, told_by_models({"data": [{"id": "chat"}]}))
+    ]
+    assert ["", "chat"] == [dict(labels).get("model", "") for labels in models]
 
 
 @pytest.mark.parametrize(("short", "expected"), [(V10, "<1.2"), (V12, ">=1.2"), (V13, ">=1.3")])
@@ -192,7 +202,10 @@ def test_iterations_that_overflowed_are_counted() -> None:
 def test_the_clean_step_time_of_13_goes_first() -> None:
     """Under overlap the older figure spans about two loops; device time is that of the loop before."""
     out = drained([record(1, hostStepTimeMS=9.0, prevDeviceStepTimeMS=7.0)])
-    assert pytest.approx((0.009, 0.007)) == (value(out, "stage_seconds_total", stage="host"), value(out, "stage_seconds_total", stage="device"))
+    assert pytest.approx((0.009, 0.007)) == (
+        value(out, "stage_seconds_total", stage="host"),
+        value(out, "stage_seconds_total", stage="device"),
+    )
 
 
 def test_pauses_and_drafts_of_iterations() -> None:

@@ -19,6 +19,7 @@ Complete = Callable[[Facts, Collector], None]
 """Adds what rows cannot say."""
 
 _MOST_TEXT = 64
+_NO_MODEL = "undefined"  # what TensorRT-LLM 1.0 writes for a model that it was not told
 
 
 def nothing() -> Complete:
@@ -76,7 +77,7 @@ class TableSession:
             text = f"{document.url}: no {adapter.table.engine} metrics on this page; check the port and engines[].kind"
             raise SourceError(Reason.NOT_SUPPORTED, text)
         release = context.stated_version or str(facts.version)
-        model = ",".join(facts.models) or context.told.model
+        model = ",".join(name for name in facts.models if name != _NO_MODEL) or context.told.model
         for rank in facts.ranks:
             out.sample("info", out.pairs(rank, {"kind": adapter.kind, "version": release, "model": model}), 1.0)
         self._rows.fill(facts, out)
