@@ -75,6 +75,16 @@ def test_no_nvlink_is_no_series(monkeypatch: pytest.MonkeyPatch) -> None:
     """A card without NVLink reads 0 on the throughput fields, which must not look like an idle link."""
     reading = DcgmBench(monkeypatch, phase="copy").warm()
     assert {} == values(reading, "nvlink_receive_bytes_total")
+    assert [Reason.NOT_SUPPORTED] == [m.reason for m in reasons(reading, "nvlink_receive_bytes_total")]
+
+
+def test_nvlink_traffic_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a link carries something it has series from then on, through silence too."""
+    bench = DcgmBench(monkeypatch, set={"1011": 5 * 2**20, "1012": 3 * 2**20})
+    first = bench.warm()
+    bench.engine.gpus[0].fields |= {"1011": 0, "1012": 0}
+    later = bench.read(2.0)
+    assert value(first, "nvlink_transmit_bytes_total") == value(later, "nvlink_transmit_bytes_total") > 0
 
 
 def test_slow_values_constants_and_identity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +117,7 @@ def test_every_signal_has_a_value_or_a_reason(monkeypatch: pytest.MonkeyPatch) -
     integrals = {row.integral for row in SCHEMA.values()}
     integrals |= {name.replace("_seconds_total", "_sampled_seconds_total") for name in integrals}
     wanted = {n for n, row in SCHEMA.items() if "dcgm" in row.suppliers and n.startswith("heptascope_gpu_") and "instance" not in n}
-    assert {"heptascope_gpu_nvlink_receive_bytes_total", "heptascope_gpu_nvlink_transmit_bytes_total"} == wanted - integrals - told
+    assert set() == wanted - integrals - told
 
 
 def test_blanks_are_reasons(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,11 @@ def test_embedded_only_where_nothing_answers(monkeypatch: pytest.MonkeyPatch, tm
         listener.listen()
         here = f"127.0.0.1:{listener.getsockname()[1]}"
         assert here == str(choose(DcgmOptions(address=here, embedded=True)))
+    with socket.socket() as local:
+        local.bind(("127.0.0.1", 0))
+        local.listen()
+        monkeypatch.setattr(dcgm_connect, "DEFAULT_PORT", local.getsockname()[1])
+        assert f"127.0.0.1:{local.getsockname()[1]}" == str(choose(DcgmOptions(address=here, embedded=True)))
     with pytest.raises(SourceError, match=rf"no host engine at {here}: Connection refused; start nvidia-dcgm there") as caught:
         choose(DcgmOptions(address=here))
     assert Reason.NO_SOURCE == caught.value.reason

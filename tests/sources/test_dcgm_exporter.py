@@ -7,6 +7,7 @@ import json
 import pytest
 
 from heptascope.model import Quality, Reading, Reason, labels
+from heptascope.signals.schema import SCHEMA
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.fetch import Fetched
 from heptascope.sources.gpu import dcgm_exporter
@@ -89,6 +90,19 @@ def test_what_the_page_lacks_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> No
     reading = Bench(monkeypatch, page("legacy")).read()
     (gap,) = reasons(reading, "sm_active_ratio")
     assert (Reason.FLAG_OFF, "the page has no DCGM_FI_PROF_SM_ACTIVE; add it to the exporter's counters") == (gap.reason, gap.detail)
+
+
+def test_every_signal_has_a_value_or_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dcgm-exporter can supply is there, or the reading says why not."""
+    bench = Bench(monkeypatch, page("1.x"))
+    reading = bench.read()
+    told = {sample.name for sample in reading.samples} | {gap.signal for gap in reading.missing}
+    integrals = {row.integral for row in SCHEMA.values()}
+    integrals |= {name.replace("_seconds_total", "_sampled_seconds_total") for name in integrals}
+    wanted = {
+        n for n, row in SCHEMA.items() if "dcgm_exporter" in row.suppliers and n.startswith("heptascope_gpu_") and "instance" not in n
+    }
+    assert {"heptascope_gpu_profiling_stuck"} == wanted - integrals - told  # told once there are two samples
 
 
 def test_a_value_counts_once_per_sample(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ ROWS: list[Signal] = [
         "Identity of the GPU (NVML), value 1; scope is pod, shared (by several pods) or node (it cannot be told whose it is).",
         Fold.LAST,
     ),
-    _gauge("up", "", _HW, "1 while the GPU answers, 0 after it was lost or needs a reset.", ("nvml", "dcgm")),
+    _gauge("up", "", _HW, "1 while the GPU answers, 0 after it was lost, needs a reset, or its values stand still."),
     *_activity_rows(),
     _gauge(
         "utilization_ratio",
@@ -123,7 +123,7 @@ ROWS: list[Signal] = [
     _gauge("memory_temperature_celsius", "celsius", _HW, "Memory temperature (NVML field 82)."),
     _gauge("memory_used_bytes", "bytes", _MEM, "Device memory in use by anyone (NVML, version 2: without the reserved part)."),
     _gauge("memory_total_bytes", "bytes", _MEM, "Device memory of the card (NVML)."),
-    _gauge("memory_reserved_bytes", "bytes", _MEM, "Device memory that the driver keeps for itself (NVML version 2).", ("nvml", "dcgm")),
+    _gauge("memory_reserved_bytes", "bytes", _MEM, "Device memory that the driver keeps for itself (NVML version 2)."),
     _gauge(
         "process_memory_bytes", "bytes", _MEM, "Device memory of one process (NVML, where process ids are visible).", ("nvml",), ("pid",)
     ),
@@ -165,15 +165,20 @@ ROWS: list[Signal] = [
         "Time of the last XID error of a code (Unix time, NVML events or DCGM).",
         extra=("xid",),
     ),
-    _counter("nvlink_errors_total", "", _PAR, "NVLink errors over all links, by kind (NVML or DCGM).", ("nvml", "dcgm"), ("kind",)),
+    _counter("nvlink_errors_total", "", _PAR, "NVLink errors over all links, by kind (NVML or DCGM).", extra=("kind",)),
     _gauge(
         "recovery_action",
         "",
         _HW,
         "What the driver wants done: 0 nothing, 1 reset the GPU, 2 reboot, 3 drain peer traffic, 4 drain and reset (NVML or DCGM).",
-        ("nvml", "dcgm"),
     ),
-    _gauge("profiling_stuck", "", _HW, "1 while DCGM profiling stands at 0 on a busy GPU after an XID error, else 0.", ("dcgm",)),
+    _gauge(
+        "profiling_stuck",
+        "",
+        _HW,
+        "1 while DCGM profiling stands at 0 on a busy GPU after an XID error, else 0.",
+        ("dcgm", "dcgm_exporter"),
+    ),
     _counter("ecc_errors_total", "", _HW, "ECC errors since the driver was loaded, by kind (NVML volatile counts).", extra=("kind",)),
     _counter("remapped_rows_total", "", _HW, "Memory rows remapped over the life of the card, by kind (NVML).", extra=("kind",)),
     _gauge("row_remap_pending", "", _HW, "1 if a row remap waits for a GPU reset (NVML)."),
@@ -239,7 +244,7 @@ ROWS: list[Signal] = [
         _BOARD,
         ("instance",),
     ),
-    _gauge("instance_memory_total_bytes", "bytes", _MEM, "Device memory of one MIG instance.", ("nvml", "dcgm"), ("instance",)),
+    _gauge("instance_memory_total_bytes", "bytes", _MEM, "Device memory of one MIG instance.", extra=("instance",)),
     Signal(
         "heptascope_gpus_visible",
         Kind.GAUGE,

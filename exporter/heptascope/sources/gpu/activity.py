@@ -34,6 +34,8 @@ def put(row: Row, nvlink: bool | None, counters: GpuCounters, page: Page) -> Non
         _count(key, gpm.get(key), windows.get(key, window), counters)
         if not of_nvlink or nvlink:
             _bytes(key, signal, row, counters, page)
+        elif key in row.get("missing", {}):
+            page.miss(signal, _reason(row, key))
 
 
 def _ratio(key: str, percent: float | None, window: float, row: Row, page: Page) -> None:

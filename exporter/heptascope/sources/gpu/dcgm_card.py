@@ -17,6 +17,8 @@ from heptascope.sources.gpu.page import Why
 
 LOST_STATES = {3: "is not accessible", 4: "is lost", 7: "is detached from the driver"}
 """Entity statuses of dcgm_structs.h that mean that no value will come."""
+_NVLINK = ("nvlink_rx_mib_s", "nvlink_tx_mib_s")
+_NO_TRAFFIC = [str(Reason.NOT_SUPPORTED), "no NVLink traffic was seen, and DCGM does not tell whether this GPU has NVLink in use"]
 _PLAIN = frozenset(field.id for field in FAST)
 _INSTANCE_PROFILED = {key: PROFILED[key] for key in INSTANCE_KEYS}
 
@@ -53,6 +55,7 @@ class Card:
         self._instance_watch: Watch | None = None
         self._why: Why | None = None  # why there is no profiling
         self._retry, self._wants_retry = Backoff(clock), False
+        self._nvlink = False
         self._newest, self._newest_at = 0.0, clock()
 
     @property
@@ -147,6 +150,10 @@ class Card:
             return {}
         gpm, gone = self._windows.row(values, {**engine.unknown, **self._refused})
         missing.update(gone)
+        self._nvlink = self._nvlink or bool(self.entry.get("nvlinks")) or any(gpm.get(key) for key in _NVLINK)
+        if not self._nvlink:  # without NVLink the fields read 0, which would look like an idle link
+            gpm = {key: value for key, value in gpm.items() if key not in _NVLINK}
+            missing.update({key: _NO_TRAFFIC for key in _NVLINK if key not in gone})
         return gpm
 
     def _errors(self, values: dict[int, Value], row: Row) -> None:

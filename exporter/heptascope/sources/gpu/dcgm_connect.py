@@ -52,12 +52,10 @@ class Target:
 
 
 def targets(options: DcgmOptions) -> list[Target]:
-    """Return where to look, best first. Raises SourceError for an address that is none."""
-    if options.socket is not None:
-        return [Target(path=str(options.socket))]
-    if options.address:
-        return [_parsed(options.address)]
-    return [Target("127.0.0.1", DEFAULT_PORT), *([Target(path=str(DEFAULT_SOCKET))] if DEFAULT_SOCKET.exists() else [])]
+    """Return where to look, best first; before an embedded engine also where one would disturb the node's own. Raises SourceError."""
+    usual = [Target("127.0.0.1", DEFAULT_PORT), *([Target(path=str(DEFAULT_SOCKET))] if DEFAULT_SOCKET.exists() else [])]
+    configured = [Target(path=str(options.socket))] if options.socket is not None else [_parsed(options.address)] if options.address else []
+    return [*configured, *usual] if options.embedded else configured or usual
 
 
 def choose(options: DcgmOptions) -> Target:
