@@ -33,10 +33,11 @@ class Visit(NamedTuple):
         """Wait until a JavaScript expression is true."""
         self.page.wait_for_function(condition, timeout=seconds * 1000)
 
-    def violations(self) -> list[str]:
-        """Return the serious violations that axe-core finds."""
+    def violations(self, *rules: str) -> list[str]:
+        """Return the serious violations of `rules` (all by default) that axe-core finds."""
         self.page.evaluate(_AXE)
-        found: dict[str, Any] = self.page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+        found: dict[str, Any] = self.page.evaluate("(options) => axe.run(document, options)", options)
         return [
             f"{rule['id']}: {node['html'][:150]} ({node['failureSummary'][:200]})"
             for rule in found["violations"]
@@ -67,7 +68,7 @@ def serving(state: State, stage: Any = None) -> Iterator[str]:
 
 @contextmanager
 def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
-    """Open a page; `options` are those of a browser context. Nothing may go wrong on its console, nothing may be asked of other hosts."""
+    """Open a page; `options` are those of a browser context. Its console must stay clean, and no other host may be asked."""
     context = browser.new_context(
         **{"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", "timezone_id": "Europe/Berlin", **options}
     )

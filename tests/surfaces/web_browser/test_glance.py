@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
+from functools import cache
 
 import pytest
 from playwright.sync_api import Browser
@@ -17,13 +17,14 @@ from support.played import played
 RECORDINGS = (
     "idle", "decode-c64", "prefix-hot", "kv-severe", "seqs8-c64", "tp2-straggler", "tokenize-heavy", "eager-b8", "ngram-low", "cpu-starved",
 )  # fmt: skip
+severe = cache(lambda: played(FOLDER / "kv-severe"))
 LAYERS = ["application", "speculative", "parallel", "scheduling", "memory", "operator", "hardware"]
 STATES = {"idle": "Idle", "healthy": "Healthy", "degraded": "Degraded", "cannot-tell": "Cannot tell"}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_the_verdict_of_a_recording(browser: Browser, name: str) -> None:
-    """The sentence has the label's state and a fault that the label accepts, and its layer is marked; nothing that must not be said is."""
+    """The sentence has the label's state, the layer of an accepted fault is marked, and no layer that must not be blamed."""
     label = json.loads((FOLDER / name / "label.json").read_text(encoding="utf-8"))
     with serving(played(FOLDER / name)) as url, visit(browser, url) as seen:
         seen.page.wait_for_selector(".verdict h1")
@@ -40,7 +41,7 @@ def test_the_verdict_of_a_recording(browser: Browser, name: str) -> None:
 
 def test_loads_within_a_second(browser: Browser) -> None:
     """From the request to the verdict on the screen on loopback, the best of three."""
-    with serving(played(FOLDER / "kv-severe")) as url:
+    with serving(severe()) as url:
         took = []
         for _ in range(3):
             with visit(browser, "about:blank") as seen:
@@ -53,8 +54,8 @@ def test_loads_within_a_second(browser: Browser) -> None:
 
 
 def test_above_the_fold(browser: Browser) -> None:
-    """Sentence, engine and model, latencies against their objective, tokens, saturation, and all seven layers are on the first screen."""
-    with serving(played(FOLDER / "kv-severe")) as url, visit(browser, url) as seen:
+    """Sentence, model, latencies against their objectives, tokens, saturation, and all seven layers are on the first screen."""
+    with serving(severe()) as url, visit(browser, url) as seen:
         seen.page.wait_for_selector("li[data-key=hardware] .judged")
         assert "Running requests are thrown out for lack of KV cache and computed again." in seen.text(".verdict h1")
         how = seen.text(".verdict .how")
@@ -82,9 +83,9 @@ def test_cannot_tell_is_visible(browser: Browser) -> None:
         assert "rules lack signals" in seen.text("li.l-cannot-tell .words")
 
 
-def test_times_are_local_with_utc_on_hover(browser: Browser, tmp_path: Path) -> None:
+def test_times_are_local_with_utc_on_hover(browser: Browser) -> None:
     """A moment stands in the reader's zone; its title says it in UTC."""
-    with serving(played(FOLDER / "kv-severe")) as url, visit(browser, url, timezone_id="Asia/Tokyo") as seen:
+    with serving(severe()) as url, visit(browser, url, timezone_id="Asia/Tokyo") as seen:
         seen.page.wait_for_selector(".verdict time")
         stamp = seen.page.locator(".verdict time").first
         utc, local = str(stamp.get_attribute("title")), stamp.inner_text()
@@ -95,7 +96,7 @@ def test_times_are_local_with_utc_on_hover(browser: Browser, tmp_path: Path) -> 
 @pytest.mark.parametrize(("locale", "words", "lang"), [("zh-CN", "七层，自应用到硬件", "zh-CN"), ("fr-FR", "The seven layers", "en")])
 def test_language_of_the_browser(browser: Browser, locale: str, words: str, lang: str) -> None:
     """Chinese for who asks for it, rules included; English for everyone else."""
-    with serving(played(FOLDER / "kv-severe")) as url, visit(browser, url, locale=locale) as seen:
+    with serving(severe()) as url, visit(browser, url, locale=locale) as seen:
         seen.page.wait_for_selector(".stack h2")
         assert words in seen.text(".stack h2")
         assert lang == seen.page.evaluate("document.documentElement.lang")

@@ -13,7 +13,7 @@ import { speak, t } from "./words.js";
 
 const WORST = ["degraded", "cannot-tell", "healthy", "idle"];
 const SHORTEST = 120; // seconds that a chart shows at least
-const HOVER_DRAWS = 60; // milliseconds between two drawings while the pointer moves
+const HOVER_DRAWS = 40; // milliseconds between two drawings while the pointer moves
 const VIEWS = { overview, engine: overview, layer, time, sources, signals };
 
 const find = (id) => document.getElementById(id);
@@ -83,6 +83,7 @@ function choices() {
   const scrub = find("scrub");
   if (scrub && ctx.charts) {
     const begin = ctx.charts.t - ctx.charts.seconds + 1;
+    scrub.max = ctx.charts.seconds - 1;
     if (document.activeElement !== scrub || ctx.at === null) scrub.value = (ctx.at ?? ctx.charts.t) - begin;
   }
 }
@@ -162,7 +163,7 @@ function onHover(event) {
     const { left, width } = plot.getBoundingClientRect(), { t: last, seconds } = ctx.charts;
     ctx.hover = Math.round(last - seconds + 1 + Math.min(1, Math.max(0, (event.clientX - left) / width)) * (seconds - 1));
   }
-  if (ctx.hover !== before && event.timeStamp - hovered > (ctx.hover === null ? 0 : HOVER_DRAWS)) { hovered = event.timeStamp; draw(); }
+  if (ctx.hover !== before) hovered ||= setTimeout(() => { hovered = 0; draw(); }, HOVER_DRAWS);
 }
 
 document.addEventListener("click", (event) => {

@@ -55,7 +55,7 @@ export function signals(ctx) {
     h("p", null, h("input", { type: "search", id: "find", "data-own": "", "data-act": "find", placeholder: t("find"), "aria-label": t("find"), "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false" }),
       " ", h("span", { class: "quiet", role: "status" }, ctx.signals ? t("shown_of", Math.min(found.length, MOST_ROWS), all.length) : t("loading"))),
     ctx.signals && !found.length ? h("p", null, t("nothing_found")) :
-      table([t("name"), t("labels"), t("value"), t("rate"), t("layer"), t("help")], found.slice(0, MOST_ROWS).map(row), t("signals")))];
+      table([t("name"), t("labels"), t("value"), t("rate"), t("layer"), t("help")], found.slice(0, MOST_ROWS).map(row), t("signals"), "data wide"))];
 }
 
 function row({ signal, value }) {
@@ -65,7 +65,7 @@ function row({ signal, value }) {
     h("td", null, signal.layer ? t(signal.layer) : "heptascope"), h("td", { class: "help" }, signal.help));
 }
 
-function table(head, rows, name) {
+function table(head, rows, name, look = "data") {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
-    h("table", { class: "data" }, h("thead", null, h("tr", null, head.map((word) => h("th", { scope: "col" }, word)))), h("tbody", null, rows)));
+    h("table", { class: look }, h("thead", null, h("tr", null, head.map((word) => h("th", { scope: "col" }, word)))), h("tbody", null, rows)));
 }

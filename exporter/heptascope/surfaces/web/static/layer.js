@@ -89,7 +89,7 @@ function drawn(trends, finding) {
 
 function edges(ctx, about) {
   const firing = new Set(Object.values(ctx.page.claims).map((claim) => claim.rule));
-  const list = (names) => names.map((name) => h("span", { class: firing.has(name) ? "edge on" : "edge" }, name, firing.has(name) ? " ▲" : ""));
+  const list = (names) => names.flatMap((name) => [h("span", { class: firing.has(name) ? "edge on" : "edge" }, name, firing.has(name) ? " ▲" : ""), " "]);
   if (!about.explains.length && !about.explained_by.length) return null;
   return h("p", { class: "edges" },
     about.explained_by.length ? [h("span", { class: "quiet" }, t("explained_by"), ": "), list(about.explained_by), " → "] : null, h("b", null, about.rule),

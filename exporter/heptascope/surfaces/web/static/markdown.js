@@ -1,4 +1,4 @@
-// The little Markdown that runbooks use, as elements: headings, paragraphs, lists, code, tables as text. No HTML passes.
+// The little Markdown that runbooks use, as elements: headings, paragraphs, lists, code, quotes, tables. HTML stays text.
 
 import { h } from "./dom.js";
 
@@ -12,7 +12,9 @@ function inline(text) {
 }
 
 export function markdown(text) {
-  const out = [], lines = text.replace(/\r/g, "").split("\n");
+  // the facts that are generated into a runbook stand beside it already, and so does its title
+  const told = text.replace(/\r/g, "").replace(/<!-- generated: facts -->[^]*?<!-- end: facts -->/, "").replace(/^<!--[^]*?-->$/gm, "").replace(/^# .*$/m, "");
+  const out = [], lines = told.split("\n");
   for (let i = 0; i < lines.length;) {
     const line = lines[i];
     if (/^```/.test(line)) {
@@ -30,6 +32,9 @@ export function markdown(text) {
         i += 1;
       }
       out.push(h(ordered ? "ol" : "ul", null, items.map((item) => h("li", null, inline(item)))));
+    } else if (/^> ?/.test(line)) {
+      out.push(h("blockquote", null, inline(line.replace(/^> ?/, ""))));
+      i += 1;
     } else if (/^\|/.test(line)) {
       const rows = [];
       while (i < lines.length && /^\|/.test(lines[i])) rows.push(lines[i++]);
@@ -39,7 +44,7 @@ export function markdown(text) {
     } else if (line.trim() === "") i += 1;
     else {
       const start = i;
-      while (i < lines.length && lines[i].trim() !== "" && !/^(#+ |```|\||\s*([-*]|\d+\.) )/.test(lines[i])) i += 1;
+      while (i < lines.length && lines[i].trim() !== "" && !/^(#+ |```|> |\||\s*([-*]|\d+\.) )/.test(lines[i])) i += 1;
       if (i === start) i += 1;
       out.push(h("p", null, inline(lines.slice(start, i).join(" "))));
     }

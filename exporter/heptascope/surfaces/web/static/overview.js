@@ -29,7 +29,7 @@ function headline(ctx, verdict) {
       part(t("root"), root ? [t("on", root.rule, entity(root.entity)), ", ", link(ctx, root)] : t(verdict.state === "healthy" || verdict.state === "idle" ? "nothing_to_fix" : "none")),
       part(t("sure"), t(verdict.confidence)),
       part(t("stands"), [moment(since), ", ", t("for_ago", standing(ctx, since))]),
-      verdict.unknown.length ? h("span", { class: "unknown" }, t("unjudged", verdict.unknown.length)) : null),
+      verdict.unknown.length ? h("a", { class: "unknown", href: "#/sources" }, t("unjudged", verdict.unknown.length)) : null),
     lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), lead.actions[0]) : null,
     faults.slice(1).map((claim) => h("p", { class: "more" }, t("also"), ": ", says(claim), " ", h("span", { class: "quiet" }, t("on", claim.rule, entity(claim.entity)), ", ", link(ctx, claim)))),
     about(ctx));
@@ -114,11 +114,14 @@ function row(ctx, layer, state) {
   if (!state) return null;
   return h("li", { "data-key": layer, class: "layer l-" + state.state },
     h("a", { href: layerHash(layer, ctx.engine), id: "layer-" + layer },
-      h("span", { class: "what" }, h("b", null, t(layer)), " ", chip(state.state)),
+      h("span", { class: "what" }, h("b", null, t(layer)), " ", standingOf(state)),
       h("span", { class: "words" }, reasons(ctx, layer, state)),
       trend(ctx, layer),
       judged(state)));
 }
+
+/** Returns the state of a layer; one that is clear as far as the smaller part of its rules tells is not called clear. */
+export const standingOf = (state) => (state.state === "clear" && state.judged < state.rules / 2 ? chip("partly") : chip(state.state));
 
 function reasons(ctx, layer, state) {
   const verdict = verdictOf(ctx), claims = ctx.page.claims;

@@ -6,7 +6,7 @@ import { summary, t } from "./words.js";
 
 export const LAYERS = ["application", "speculative", "parallel", "scheduling", "memory", "operator", "hardware"];
 const MARKS = {
-  idle: "○", healthy: "●", clear: "●", degraded: "▲", faulty: "▲", firing: "▲", symptom: "◆", limiting: "■", pending: "◔", "cannot-tell": "?",
+  idle: "○", healthy: "●", clear: "●", degraded: "▲", faulty: "▲", firing: "▲", symptom: "◆", limiting: "■", pending: "◔", "cannot-tell": "?", partly: "◐",
 };
 
 /** Returns a state as a chip: a mark and a word, never a colour alone. */

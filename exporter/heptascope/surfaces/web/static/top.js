@@ -33,7 +33,7 @@ function freshness(ctx) {
 
 export function banner(ctx) {
   if (ctx.at === null) return [];
-  return [h("p", { class: "paused" }, h("span", { title: utc(ctx.at) }, t("paused", clock(ctx.at), ago(Math.max(0, (ctx.live?.t ?? ctx.at) - ctx.at)))), " ",
+  return [h("p", { class: "paused" }, h("span", { title: utc(ctx.at) }, t("paused", clock(ctx.at), ago(Math.max(0, (ctx.charts?.t ?? ctx.at) - ctx.at)))), " ",
     h("button", { type: "button", "data-act": "resume" }, "▶ " + t("resume")))];
 }
 

@@ -1,0 +1,131 @@
+"""For every reader: phone, dark, keyboard, screen reader, little motion; and every view without a serious fault by axe-core."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from heptascope.demo.scenarios import FOLDER
+from heptascope.rules.load import load
+from heptascope.surfaces import units
+from support.browser import serving, visit
+from support.played import played
+
+severe = cache(lambda: played(FOLDER / "kv-severe"))
+VIEWS = {"overview": ".stack", "layer/memory": ".body .plot", "time": ".multiple", "sources": ".gap", "signals": "tbody tr"}
+
+
+@pytest.mark.parametrize(("scheme", "rules"), [("light", ()), ("dark", ("color-contrast",))])
+def test_no_serious_violation(browser: Browser, scheme: Any, rules: tuple[str, ...]) -> None:
+    """axe-core finds nothing serious on any view: names, roles, contrast; the dark theme differs in contrast alone."""
+    with serving(severe()) as url, visit(browser, url, color_scheme=scheme, reduced_motion="reduce") as seen:
+        found = {}
+        for view, ready in VIEWS.items():
+            seen.page.goto(f"{url}/#/{view}")
+            seen.page.wait_for_selector(ready)
+            found[view] = seen.violations(*rules)
+        assert {view: [] for view in VIEWS} == found
+
+
+def test_phone(browser: Browser) -> None:
+    """At the width of a phone no view is wider than the screen, and nothing serious is found."""
+    with serving(severe()) as url, visit(browser, url, viewport={"width": 360, "height": 740}, has_touch=True) as seen:
+        for view, ready in VIEWS.items():
+            seen.page.goto(f"{url}/#/{view}")
+            seen.page.wait_for_selector(ready)
+            assert seen.page.evaluate("document.documentElement.scrollWidth") <= 360, view
+        seen.page.goto(f"{url}/#/")
+        seen.page.wait_for_selector(".stack")
+        assert [] == seen.violations()
+
+
+def test_dark_by_preference_and_by_switch(browser: Browser) -> None:
+    """The system's preference holds until the reader chooses; the choice stays."""
+    paper = "getComputedStyle(document.body).backgroundColor"
+    with serving(severe()) as url, visit(browser, url, color_scheme="dark") as seen:
+        seen.page.wait_for_selector("#theme")
+        dark = seen.page.evaluate(paper)
+        seen.page.select_option("#theme", "light")
+        light = seen.page.evaluate(paper)
+        seen.page.reload()
+        seen.page.wait_for_selector("#theme")
+        assert dark != light == seen.page.evaluate(paper)
+        assert "light" == seen.page.input_value("#theme")
+
+
+def test_keyboard_walk(browser: Browser) -> None:
+    """Without a pointer: skip link, layers, a rule opened and closed, back, the search, and a digit for each layer."""
+    with serving(severe()) as url, visit(browser, url) as seen:
+        seen.page.wait_for_selector(".stack")
+        seen.page.keyboard.press("Tab")
+        assert "Skip to the verdict" == seen.page.evaluate("document.activeElement.textContent")
+        seen.page.keyboard.press("Enter")
+        assert "main" == seen.page.evaluate("document.activeElement.id")
+        for _ in range(20):
+            seen.page.keyboard.press("Tab")
+            if seen.page.evaluate("document.activeElement.id") == "layer-memory":
+                break
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_selector(".rules details")
+        seen.wait("() => document.activeElement.id === 'says'")
+        closed = "() => document.querySelectorAll('.rules > details:not([open])').length"
+        seen.page.locator(".rules > details:not([open]) > summary").last.focus()
+        before = seen.page.evaluate(closed)
+        seen.page.keyboard.press("Enter")
+        assert before - 1 == seen.page.evaluate(closed)
+        seen.page.wait_for_timeout(1200)  # drawings in between must not move the focus
+        seen.page.keyboard.press("Enter")
+        assert before == seen.page.evaluate(closed)
+        seen.page.keyboard.press("Escape")
+        seen.page.wait_for_selector(".stack")
+        seen.page.keyboard.press("7")
+        seen.wait("() => document.querySelector('#says')?.textContent.startsWith('Hardware')")
+        seen.page.keyboard.press("/")
+        seen.wait("() => document.activeElement.id === 'find'")
+        seen.page.keyboard.type("kv cache usage")
+        seen.wait("() => document.querySelectorAll('tbody tr').length === 1")
+        assert "engine_kv_cache_usage_ratio" in seen.text("tbody tr")
+
+
+def test_every_colour_has_a_word(browser: Browser) -> None:
+    """Each state is said in words beside its colour, each chart has a text, and a change is announced."""
+    with serving(severe()) as url, visit(browser, url) as seen:
+        seen.page.wait_for_selector(".stack")
+        assert all(len(text.split()) >= 2 for text in seen.page.locator(".chip").all_inner_texts())
+        seen.wait("() => document.querySelector('#announce').textContent.startsWith('Degraded: Running requests')")
+        seen.page.goto(f"{url}/#/time")
+        seen.page.wait_for_selector(".multiple")
+        names = seen.page.evaluate("() => [...document.querySelectorAll('.multiple svg')].map((svg) => svg.getAttribute('aria-label'))")
+        assert all(": " in name and any(char.isdigit() for char in name) for name in names)
+
+
+def test_little_motion(browser: Browser) -> None:
+    """Who wants less motion gets none."""
+    with serving(severe()) as url, visit(browser, url, reduced_motion="reduce") as seen:
+        seen.page.wait_for_selector(".stack")
+        assert "0s" == seen.page.evaluate("getComputedStyle(document.querySelector('main')).transitionDuration")
+
+
+def test_numbers_read_as_on_the_server(browser: Browser) -> None:
+    """The script's units and the server's give the same text for the same value."""
+    values = [0.0, 0.004, 0.5, 0.9994, 1.0, 3.14159, 42.0, 99.95, 123.4, 1500.0, 65536.0, 3.2e9, 1.2e13]
+    kinds = ["ratio", "seconds", "bytes", "celsius", "watts", "hertz", "tokens", "", "B/s"]
+    with serving(severe()) as url, visit(browser, url) as seen:
+        shown = seen.page.evaluate(
+            """async ([values, kinds]) => { const { text, rate } = await import('./static/format.js');
+            return kinds.map((unit) => values.map((value) => [text(value, unit), rate(value, unit)])); }""",
+            [values, kinds],
+        )
+        assert shown == [[[units.text(value, unit), units.rate_text(value, unit)] for value in values] for unit in kinds]
+
+
+def test_both_languages_say_everything(browser: Browser) -> None:
+    """Every text of the page is there in both languages, and every rule has a Chinese summary."""
+    with serving(severe()) as url, visit(browser, url) as seen:
+        keys = seen.page.evaluate("async () => (await import('./static/words.js')).keys")
+        spoken = seen.page.evaluate("async () => Object.keys((await import('./static/words-zh.js')).rules)")
+        assert sorted(keys["en"]) == sorted(keys["zh"])
+        assert {rule.name for rule in load()} <= set(spoken)
