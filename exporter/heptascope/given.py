@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import exp, log
+from math import exp, isfinite, log
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from heptascope.errors import UserError
 from heptascope.model import Histogram, Labels, Reading, Sample, labels
@@ -38,7 +38,7 @@ SOURCE = "given"
 DEFAULT_OBSERVATIONS_PER_SECOND = 10.0
 _FIELD = {Kind.GAUGE: "value", Kind.INFO: "value", Kind.COUNTER: "rate", Kind.HISTOGRAM: "distribution"}
 _DISTRIBUTION = ("p50", "p99", "mean", "rate")
-_LOAD = ("requests_running", "requests_waiting", "generation_tokens_total", "prompt_tokens_total", "requests_finished_total", "steps_total")
+_LOAD = ("requests_running", "requests_waiting", "generation_tokens_total", "prompt_tokens_total", "requests_finished_total")
 _BUCKET_STEP = 1.02  # bounds so close that interpolation inside a bucket errs by less than two per cent
 
 
@@ -52,12 +52,24 @@ class Given:
     distribution: Mapping[str, float] | None = None
 
 
+WHICH_LABELS = ("latency", "resource", "role")
+"""Labels without which a value says nothing."""
+
+
 def read_given(path: Path) -> list[Given]:
     """Read a file of steady signals. Raises UserError naming file, line and what is allowed."""
     marked = read_yaml(path)
     if set(marked.value) != {"signals"} or not isinstance(marked.value["signals"], list) or not marked.value["signals"]:
         raise UserError("the file must hold one key, `signals`, with a list", where=f"{path}:1", hint="see heptascope diagnose --help")
-    return [_entry(marked, i, item) for i, item in enumerate(marked.value["signals"])]
+    lines: dict[tuple[str, Labels], int] = {}
+    found = []
+    for i, item in enumerate(marked.value["signals"]):
+        given, line = _entry(marked, i, item), marked.lines.get(("signals", i), 1)
+        first = lines.setdefault((given.signal.name, given.pairs), line)
+        if first != line:
+            raise UserError(f"{given.signal.name} with these labels is here twice, first on line {first}", where=f"{path}:{line}")
+        found.append(given)
+    return found
 
 
 def _entry(marked: MarkedYaml, index: int, item: Any) -> Given:
@@ -77,7 +89,7 @@ def _entry(marked: MarkedYaml, index: int, item: Any) -> Given:
     if row.kind is Kind.HISTOGRAM:
         return Given(row, pairs, distribution=_distribution(name, item.get("distribution"), where))
     value = item.get(wanted, 1.0 if row.kind is Kind.INFO else None)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+    if not _is_number(value):
         raise UserError(f"{name} is a {row.kind.value} and needs a number as `{wanted}`", where=where)
     if row.kind is Kind.COUNTER and value < 0:
         raise UserError(f"{name} is a counter; its rate cannot be negative", where=where)
@@ -90,6 +102,11 @@ def _pairs(row: Signal, given: Any, where: str) -> Labels:
     unknown = set(given) - set(row.labels)
     if unknown:
         raise UserError(f"{row.name} has no label {min(unknown)!r}", where=where, hint=f"its labels are: {', '.join(row.labels) or 'none'}")
+    lacking = [name for name in WHICH_LABELS if name in row.labels and name not in given]
+    if lacking:
+        raise UserError(
+            f"{row.name} needs the label {lacking[0]!r}", where=where, hint="without it nobody can tell what the value is about"
+        )
     defaults = {"engine": "engine", "rank": "0", "gpu": "0"}
     filled = {name: defaults[name] for name in row.labels if name in defaults}
     return labels(**{**filled, **{name: str(value) for name, value in given.items()}})
@@ -98,13 +115,17 @@ def _pairs(row: Signal, given: Any, where: str) -> Labels:
 def _distribution(name: str, given: Any, where: str) -> dict[str, float]:
     if not isinstance(given, dict) or not given or set(given) - set(_DISTRIBUTION):
         raise UserError(f"{name} is a histogram and needs a `distribution`", where=where, hint=f"with some of: {', '.join(_DISTRIBUTION)}")
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and v >= 0 for v in given.values()):
-        raise UserError(f"{name}: a distribution's numbers must not be negative", where=where)
+    if not all(_is_number(v) and v >= 0 for v in given.values()):
+        raise UserError(f"{name}: a distribution's numbers must be finite and not negative", where=where)
     if not set(given) & {"p50", "p99", "mean"}:
         raise UserError(f"{name}: a distribution needs p50, p99 or mean", where=where)
     if given.get("p50", 0) > given.get("p99", float("inf")):
         raise UserError(f"{name}: p50 is above p99", where=where)
     return {k: float(v) for k, v in given.items()}
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def shape(distribution: Mapping[str, float]) -> tuple[tuple[float, ...], tuple[float, ...], float, float]:
