@@ -211,7 +211,7 @@ def test_the_log_can_be_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--gpu", "rocm"), "heptascope: flag --gpu: gpu.source = rocm: must be 'auto', 'nvml' or 'none'"),
+        (("--gpu", "rocm"), "heptascope: flag --gpu: gpu.source = rocm: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'"),
         (("--listen", "nowhere"), "heptascope: flag --listen: listen = nowhere: not an address to listen on; write host:port"),
         (("--engine", "a:8000"), "heptascope: flag --engine: engines[0].url = a:8000: not a URL of an engine; write http://host:port"),
         (
