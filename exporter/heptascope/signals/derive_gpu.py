@@ -9,6 +9,7 @@ from typing import Protocol
 from heptascope.model import Labels, Quality, labels
 from heptascope.signals import ceilings
 from heptascope.signals.ceilings import CardPeaks
+from heptascope.signals.mapping import GPU_SIGNS
 from heptascope.signals.rates import growth, mean
 from heptascope.signals.schema_gpu import ACTIVITY
 from heptascope.signals.window import Window
@@ -129,14 +130,7 @@ def derive_gpus(window: Window, now: float, span: float, peaks: Mapping[str, Car
     infos = {
         labels(gpu=s.labels.get("gpu", ""), uuid=s.labels.get("uuid", "")): s.labels for s in window.series("heptascope_gpu_info") if s.live
     }
-    names = (
-        "heptascope_gpu_graphics_engine_active_ratio",
-        "heptascope_gpu_sm_active_ratio",
-        "heptascope_gpu_dram_active_ratio",
-        "heptascope_gpu_tensor_active_ratio",
-        "heptascope_gpu_power_watts",
-    )
-    known = set(infos) | {s.pairs for name in names for s in window.series(name) if s.live}
+    known = set(infos) | {s.pairs for name in GPU_SIGNS for s in window.series(name) if s.live}
     cards = {}
     for pairs in sorted(known):
         card = cards[pairs] = Card(pairs, _activity(window, pairs, now, span), _rates(window, pairs, now, span))

@@ -10,6 +10,18 @@ from heptascope.signals.window import Window
 
 Entity = tuple[str, str]  # engine, rank
 Gpu = tuple[str, str]  # index, uuid
+GPU_SIGNS = tuple(
+    f"heptascope_gpu_{name}"
+    for name in (
+        "graphics_engine_active_ratio",
+        "sm_active_ratio",
+        "dram_active_ratio",
+        "tensor_active_ratio",
+        "utilization_ratio",
+        "power_watts",
+    )
+)
+"""Signals of which any one shows that there is a GPU, where no source tells its identity."""
 _ENGINE_ROLES = ("engine_core", "worker")
 
 
@@ -23,8 +35,7 @@ def known_gpus(window: Window) -> list[Gpu]:
         (row.get("gpu", ""), row.get("uuid", "")) for name in ("heptascope_gpu_info", "heptascope_gpu_up") for row in _live(window, name)
     }
     if not found:
-        names = ("heptascope_gpu_sm_active_ratio", "heptascope_gpu_utilization_ratio", "heptascope_gpu_power_watts")
-        found = {(row.get("gpu", ""), row.get("uuid", "")) for name in names for row in _live(window, name)}
+        found = {(row.get("gpu", ""), row.get("uuid", "")) for name in GPU_SIGNS for row in _live(window, name)}
     return sorted(found, key=lambda g: (len(g[0]), g))
 
 
