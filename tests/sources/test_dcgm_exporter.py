@@ -94,7 +94,7 @@ def test_what_the_page_lacks_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_signal_has_a_value_or_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """What dcgm-exporter can supply is there, or the reading says why not."""
-    bench = Bench(monkeypatch, page("1.x"))
+    bench = Bench(monkeypatch, page("legacy"))
     reading = bench.read()
     told = {sample.name for sample in reading.samples} | {gap.signal for gap in reading.missing}
     integrals = {row.integral for row in SCHEMA.values()}
@@ -102,7 +102,7 @@ def test_every_signal_has_a_value_or_a_reason(monkeypatch: pytest.MonkeyPatch) -
     wanted = {
         n for n, row in SCHEMA.items() if "dcgm_exporter" in row.suppliers and n.startswith("heptascope_gpu_") and "instance" not in n
     }
-    assert {"heptascope_gpu_profiling_stuck"} == wanted - integrals - told  # told once there are two samples
+    assert set() == wanted - integrals - told
 
 
 def test_a_value_counts_once_per_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +195,21 @@ def test_xids_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     reading = bench.read()
     assert (0.0, 1.0) == tuple(value(reading, "xid_errors_total", xid=code) for code in ("31", "79"))
     assert bench.clock() == value(reading, "xid_error_last_timestamp_seconds", xid="79")
+
+
+def test_stuck_profiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three samples of a busy GPU with profiling at 0 after an XID error: flagged, and the zeros are withheld until values come again."""
+    bench = Bench(monkeypatch, page("legacy"))
+    still = {"DCGM_FI_DEV_GPU_UTIL": 100.0, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": 0.0, "DCGM_FI_DEV_XID_ERRORS": 31.0}
+    flags = []
+    for turn in range(6):
+        changes = still if 1 <= turn <= 4 else {"DCGM_FI_DEV_XID_ERRORS": 31.0 if turn else 0.0}
+        bench.pages[0] = page("legacy", **changes, DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION=9663200.0 + turn)
+        for _ in range(2):
+            reading = bench.read(15.0)
+            shown = len(values(reading, "graphics_engine_active_ratio"))
+            flags.append((value(reading, "profiling_stuck"), shown))
+    assert [(0.0, 1)] * 6 + [(1.0, 0)] * 4 + [(0.0, 1)] * 2 == flags
 
 
 def test_several_exporters(monkeypatch: pytest.MonkeyPatch) -> None:

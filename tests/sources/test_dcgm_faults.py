@@ -157,6 +157,23 @@ def test_stuck_profiling(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1003.5 == pytest.approx(value(reading, "xid_error_last_timestamp_seconds", xid="31"), abs=1.0)
 
 
+def test_watches_that_the_engine_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields that are not watched any more are watched again after three reads, over the same connection."""
+    bench = DcgmBench(monkeypatch)
+    bench.warm()
+    bench.engine.watches.clear()
+    ups = [next(iter(values(bench.read(), "up").values())) for _ in range(5)]
+    assert [0.0, 0.0, 0.0, 1.0, 1.0] == ups
+    assert 1 == bench.engine.calls.count("dcgmConnect")
+
+
+def test_no_xid_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first error the engine has no data of the field: the counters stand at 0."""
+    bench = DcgmBench(monkeypatch)
+    bench.engine.gpus[0].refused = {230: -14}
+    assert 0.0 == value(bench.warm(), "xid_errors_total", xid="79")
+
+
 def test_an_xid_from_before_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last code never resets: one that stood there when we came is no new error."""
     bench = DcgmBench(monkeypatch, set={"230": 79})

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable
 from heptascope.model import Reason
 from heptascope.sources.gpu import dcgm_rows
 from heptascope.sources.gpu.backoff import Backoff
-from heptascope.sources.gpu.dcgm_codes import GPUS_DETACHED, NOT_SUPPORTED, UNKNOWN_FIELD, DcgmCallError, Reaction, Value
+from heptascope.sources.gpu.dcgm_codes import (
+    GPUS_DETACHED,
+    NO_DATA,
+    NOT_SUPPORTED,
+    NOT_WATCHED,
+    UNKNOWN_FIELD,
+    DcgmCallError,
+    Reaction,
+    Value,
+)
 from heptascope.sources.gpu.dcgm_engine import Engine, Instance, Watch
 from heptascope.sources.gpu.dcgm_fields import BIND_EVENT, BIND_STARTED, CYCLE_IDS, FAST, GPU, INSTANCE_KEYS, PROFILED, RATIO_IDS, XID
 from heptascope.sources.gpu.dcgm_health import StuckProfiling, XidCount
@@ -56,6 +65,7 @@ class Card:
         self._why: Why | None = None  # why there is no profiling
         self._retry, self._wants_retry = Backoff(clock), False
         self._nvlink = False
+        self.unwatched = 0  # reads in a row in which the engine did not watch plain fields
         self._newest, self._newest_at = 0.0, clock()
 
     @property
@@ -137,6 +147,7 @@ class Card:
             if value.code and DcgmCallError(value.code).means.reaction is Reaction.LOSE_GPU and value.why is not None:
                 raise LostError(value.why[1])
         plain = {i: value for i, value in values.items() if i in _PLAIN}
+        self.unwatched = self.unwatched + 1 if any(value.code == NOT_WATCHED for value in plain.values()) else 0
         if not any(value.why is None for value in plain.values()):
             state = LOST_STATES.get(engine.status(self.gpu), "answers nothing")
             raise LostError(f"the host engine has no value of this GPU, which {state}")
@@ -159,7 +170,7 @@ class Card:
     def _errors(self, values: dict[int, Value], row: Row) -> None:
         """Add XID counts, and withhold profiling values that stand still at 0 since an XID error."""
         xid = values.get(XID)
-        if xid is None or xid.code:
+        if xid is None or xid.code not in (0, NO_DATA):  # no data: no error yet
             row["xid"] = None
             row["missing"]["xid"] = refusal(xid.why if xid is not None and xid.why else (Reason.NOT_SUPPORTED, "this engine tells no XID"))
         else:

@@ -10,6 +10,7 @@ from heptascope.model import Reason
 from heptascope.sources.gpu.page import Why
 
 BADPARAM, NOT_SUPPORTED, UNKNOWN_FIELD, MAX_LIMIT, DUPLICATE_KEY = -1, -6, -13, -24, -26
+NO_DATA, NOT_WATCHED = -14, -16
 GPU_IS_LOST, RESET_REQUIRED, MODULE_NOT_LOADED, MULTI_PASS, GPUS_DETACHED = -18, -19, -33, -38, -67
 FUNCTION_NOT_FOUND, LIBRARY_NOT_FOUND, CONNECTION_NOT_VALID, NVML_NOT_LOADED = -20, -25, -21, -56
 
@@ -48,9 +49,9 @@ _CODES: dict[int, Code] = {
     -11: Code(Reaction.GO_ON, _DOWN, "the host engine did not answer in time"),
     -12: Code(Reaction.GIVE_UP, _NONE, "library and host engine are of different versions: use the bindings of the engine's own version"),
     UNKNOWN_FIELD: Code(Reaction.FORGET, _NONE, "this host engine does not know the field"),
-    -14: Code(Reaction.GO_ON, _DOWN, "no data yet"),
+    NO_DATA: Code(Reaction.GO_ON, _DOWN, "no data yet"),
     -15: Code(Reaction.GO_ON, Reason.STALE, "the host engine's value is old"),
-    -16: Code(Reaction.GO_ON, _DOWN, "not watched"),
+    NOT_WATCHED: Code(Reaction.GO_ON, _DOWN, "not watched"),
     -17: Code(Reaction.NO_PROFILING, _FORBIDDEN, "the host engine may not read this: run it as root or with CAP_SYS_ADMIN"),
     GPU_IS_LOST: Code(Reaction.LOSE_GPU, _DOWN, "the GPU is lost"),
     RESET_REQUIRED: Code(Reaction.LOSE_GPU, _DOWN, "the GPU needs a reset"),

@@ -32,11 +32,6 @@ class DcgmOptions:
     embedded: bool = False
     profiling: bool = True
 
-    @property
-    def configured(self) -> bool:
-        """Whether somebody said where or how DCGM is to be used."""
-        return bool(self.address or self.socket or self.bindings or self.embedded)
-
 
 @dataclass(frozen=True)
 class Target:

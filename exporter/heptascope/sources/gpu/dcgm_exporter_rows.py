@@ -39,7 +39,7 @@ class BoardRows:
         self._changed_at = clock()
         self._window = SAME_VALUE_SECONDS
         self._energy = False
-        self._xids, self._stuck = XidCount(), StuckProfiling()
+        self._xids, self._stuck, self._is_stuck = XidCount(), StuckProfiling(), False
         self._counters: list[str] | None = None
 
     @property
@@ -125,10 +125,12 @@ class BoardRows:
             row["xid_t"] = dict(self._xids.last_seen)
         else:
             row["xid"], missing["xid"] = None, [str(Reason.FLAG_OFF), "the page has no DCGM_FI_DEV_XID_ERRORS"]
-        if self._window == SAME_VALUE_SECONDS or not row["gpm"]:
+        if not row["gpm"]:
             return
-        row["profiling_stuck"] = stuck = self._stuck.take(bool(self._xids.counts), values.get("util_gpu"), row["gpm"].get("gr_util"))
-        if stuck:
+        if self._window != SAME_VALUE_SECONDS:  # a new sample
+            self._is_stuck = self._stuck.take(bool(self._xids.counts), values.get("util_gpu"), row["gpm"].get("gr_util"))
+        row["profiling_stuck"] = self._is_stuck
+        if self._is_stuck:
             row["gpm"] = {}
             missing["gpm"] = [str(Reason.INVALID), "profiling reads 0 on a busy GPU since an XID error; restart the host engine"]
 

@@ -23,6 +23,8 @@ from heptascope.sources.gpu.layout import PREFIX, Row
 LOCK_SECONDS = 3.0
 """How long one source waits for the other's call; a call into DCGM may hang for 45 s and more on a failing GPU."""
 CLOSE_SECONDS = 0.3
+UNWATCHED_READS = 3
+"""A field that is not watched is normal in the first interval, and a dropped watch after so many reads."""
 SILENT_SECONDS = 10.0
 """Values that the engine has not renewed for so long are not shown any more."""
 _REASONS = {"uuid": 54, "driver": 1, "nvml": 2}
@@ -115,7 +117,9 @@ class DcgmSession:
         return out
 
     def keep_profiling(self, engine: Engine) -> None:
-        """Watch profiling fields anew where that is due, and the plain fields after a failure."""
+        """Watch profiling fields anew where that is due, and the plain fields after a failure or where the engine dropped them."""
+        if any(card.unwatched >= UNWATCHED_READS for card in self.cards):
+            self._again(engine)
         due = [card for card in self.cards if not card.lost and card.wants_profiling_again()]
         failed = [card for card in due if card.profile(engine)]
         if failed:
