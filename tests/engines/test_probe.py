@@ -19,7 +19,7 @@ RANK = 'engine="vllm",rank="0"'
 LOADS = {
     "one client": Load(clients=1, requests=4, prompt=64, output=64, seed=11),
     "decode": Load(clients=8, requests=2, prompt=32, output=300, seed=12),
-    "prefill": Load(clients=4, requests=6, prompt=1500, output=4, seed=13),
+    "prefill": Load(clients=4, requests=4, prompt=3000, output=4, seed=13),
 }
 VERSIONS = {VERSION: ENVIRONMENT, "0.11.0.post2": ROOT / ".venv-vllm11"}
 
@@ -48,7 +48,7 @@ def probed(model: Path, folder: Path, version: str) -> Iterator[tuple[Vllm, Path
     (folder / "plugin").mkdir()
     (folder / "probe").mkdir()
     env = {"PYTHONPATH": str(plugin(folder / "plugin")), "HEPTASCOPE_PROBE_DIR": str(folder / "probe")}
-    with serving(model, "--max-num-seqs", "4", log=folder / "vllm.log", environment=VERSIONS[version], env=env) as engine:
+    with serving(model, "--max-num-seqs", "4", "--max-num-batched-tokens", "1024", log=folder / "vllm.log", environment=VERSIONS[version], env=env) as engine:
         yield engine, folder / "probe"
 
 
