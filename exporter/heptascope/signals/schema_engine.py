@@ -173,8 +173,8 @@ ROWS: list[Signal] = [
         "step_seconds",
         "seconds",
         _SCHED,
-        "Mean time of one engine step over the window, while requests run; absent at idle. Without the in-engine probe it is right within a "
-        "few per cent under steady load, and may be a third off where requests pause between polls.",
+        "Mean time of one engine step over the window, while requests run; absent at idle. Without the in-engine probe it is right "
+        "within a few per cent under steady load, and may be a third off where requests pause between polls.",
         _EITHER,
     ),
     _g(
