@@ -9,6 +9,8 @@ import pytest
 
 from heptascope import wiring
 from heptascope.config import GpuSettings
+from heptascope.config_load import load
+from heptascope.errors import UserError
 from heptascope.gpus import FALL_BACK_SECONDS, IN_KUBERNETES, Gpus
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.sources.base import Source, SourceError
@@ -134,3 +136,27 @@ def test_auto_tries_dcgm_nvml_and_then_an_exporter(monkeypatch: pytest.MonkeyPat
         reasons.append(str(caught.value))
     assert f"DCGM: no Python bindings in {tmp_path}; install datacenter-gpu-manager-4-core or set gpu.dcgm.bindings" == reasons[0]
     assert "dcgm-exporter: gpu.dcgm_exporter.urls is not set" == reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{source: dcgm-exporter}", "gpu: dcgm-exporter needs dcgm_exporter.urls; set it to http://host:9400"),
+        ("{dcgm: {address: h, socket: /s}}", "gpu.dcgm: address and socket exclude each other; set one"),
+        ("{dcgm_exporter: {urls: [node]}}", "gpu.dcgm_exporter.urls[0] = node: not a URL of a dcgm-exporter; write http://host:9400"),
+        ("{expected: 0}", "gpu.expected = 0: must be greater than or equal to 1"),
+    ],
+)
+def test_mistakes_in_the_configuration(tmp_path: Path, text: str, expected: str) -> None:
+    """Each is one line with its place and what to write."""
+    path = tmp_path / "heptascope.yaml"
+    path.write_text(f"gpu: {text}\n")
+    with pytest.raises(UserError) as caught:
+        load(path)
+    assert str(caught.value).endswith(expected)
+
+
+def test_pages_of_exporters_without_a_path() -> None:
+    """A URL without a path means /metrics; any other is taken as it is."""
+    settings = GpuSettings.model_validate({"dcgm_exporter": {"urls": ["http://a:9400", "http://b:9400/", "http://c/x"]}})
+    assert ("http://a:9400/metrics", "http://b:9400/metrics", "http://c/x") == settings.dcgm_exporter.urls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -46,6 +47,7 @@ class Gpus:
         self._reads: Reads | None = None
         self._sources: Sequence[Attributed] = ()
         self._pids: frozenset[int] = frozenset()
+        self._lock = threading.Lock()
         self._down_since: float | None = None
         self.explanation = ""  # which way was chosen, and why not those before it
 
@@ -111,10 +113,11 @@ class Gpus:
 
     def _fall_back(self) -> None:
         """Choose again where DCGM has been away for long and `auto` allows another way."""
-        away = self._down_since is not None and self._clock() - self._down_since > FALL_BACK_SECONDS
-        if not away or self._settings.source != "auto" or self._reads is None:
-            return
-        self._down_since = None
+        with self._lock:  # readings come in from several threads
+            away = self._down_since is not None and self._clock() - self._down_since > FALL_BACK_SECONDS
+            if not away or self._settings.source != "auto" or self._reads is None:
+                return
+            self._down_since = None
         log.warning("the DCGM host engine has been away for %.0f s: looking for another way to read GPUs", FALL_BACK_SECONDS)
         first, *others = [source.name for source in self._sources]
         for name in others:
