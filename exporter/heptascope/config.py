@@ -175,6 +175,12 @@ class WebSettings(_Section):
         return self
 
 
+class TraceSettings(_Section):
+    """Traces that engines or people leave in a folder."""
+
+    dir: Path | None = Field(None, description="Folder whose newest trace is measured and served; none is watched without one.")
+
+
 class RecordSettings(_Section):
     """Writing what the sources read, to replay it later."""
 
@@ -215,6 +221,7 @@ class Settings(_Section):
     window: WindowSettings = WindowSettings()
     slo: SloSettings = SloSettings()
     web: WebSettings = WebSettings()
+    trace: TraceSettings = TraceSettings()
     record: RecordSettings = RecordSettings()
     log: LogSettings = LogSettings()
     rules: RulesSettings = RulesSettings()

@@ -23,6 +23,7 @@ from heptascope.sources.host.interpreter import InterpreterSource
 from heptascope.sources.host.source import HostSource
 from heptascope.sources.recorder import Recorder, RecorderStatus
 from heptascope.sources.segments import Limits
+from heptascope.sources.trace.watch import TraceFolderSource
 from heptascope.surfaces.web.app import create_app
 from heptascope.surfaces.web.server import WebServer
 from heptascope.wiring import build_pipeline
@@ -96,6 +97,10 @@ class Live:
             self.daemon.add(self._host_sources())
         else:
             self._leave_out("host", "host.enabled is false")
+        if self._settings.trace.dir is not None:
+            self.daemon.add([TraceFolderSource(self._settings.trace.dir)])
+        else:
+            self._leave_out("trace", "trace.dir is not set", Reason.NOT_CONFIGURED)
         self.daemon.start()
 
     @property
@@ -124,8 +129,8 @@ class Live:
             return None
         return Recorder(record.dir, limits or Limits(record.max_bytes, record.min_free_bytes), header=lambda: self.gpus.header)
 
-    def _leave_out(self, kind: str, why: str) -> None:
-        status = SourceStatus(kind, kind, False, None, None, Reason.NO_SOURCE, why)
+    def _leave_out(self, kind: str, why: str, reason: Reason = Reason.NO_SOURCE) -> None:
+        status = SourceStatus(kind, kind, False, None, None, reason, why)
         self.daemon.say(never_read(status, self.daemon.now()))
 
 
