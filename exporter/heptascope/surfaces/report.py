@@ -76,10 +76,7 @@ def first_line(verdict: Json) -> str:
     if verdict["state"] == "idle":
         return f"{state}: no requests"
     if limiter is not None:
-        where = f"{limiter['layer']}/{limiter['topic']}"
-        return f"{state}: throughput is bound by {where}, but too little can be read to say whether something is to be fixed"
-    if limiter is not None:
-        return f"{state} everything; what can be read points at {limiter['layer']}/{limiter['topic']} [{_SURE[limiter['confidence']]}]"
+        return f"{state} everything; what can be read points at {claim_text(limiter)} [{_SURE[limiter['confidence']]}]"
     return f"{state}: too little can be read to judge"
 
 
