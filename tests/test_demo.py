@@ -6,8 +6,9 @@ import pytest
 
 from heptascope.commands.demo import Demo, about
 from heptascope.config import Settings
-from heptascope.demo.scenarios import FOLDER, chosen, scenarios
+from heptascope.demo.scenarios import FOLDER, chosen, scenario_of, scenarios
 from heptascope.errors import UserError
+from heptascope.sources.recording import Recording
 
 MOST_BYTES = 3_000_000  # what the package may carry
 
@@ -38,6 +39,34 @@ def test_scenarios_follow_one_another() -> None:
         demo.turn()
         assert ["idle", "tp2-straggler", "idle"] == [line.partition(":")[0] for line in said]
         assert first == {status.name for status in demo.daemon.statuses()}
+    finally:
+        demo.stop()
+
+
+def test_the_picker_stays_with_what_was_picked() -> None:
+    """A picked scenario plays, its label is what verdicts are compared with, and an unknown one is refused."""
+    demo = Demo(Settings(), chosen("idle"), 1.0, lambda _: None)
+    try:
+        assert "idle" == demo.playing()
+        assert "right" == demo.match({"state": "idle", "faults": [], "limiter": None})
+        demo.play("kv-severe")
+        assert "kv-severe" == demo.playing()
+        assert "missed" == demo.match({"state": "idle", "faults": [], "limiter": None})
+        assert "NVIDIA H200" == (demo.daemon.header() or {})["gpus"][0]["name"]
+        assert set(scenarios()) == set(demo.labels())
+        with pytest.raises(KeyError):
+            demo.play("xyz")
+    finally:
+        demo.stop()
+
+
+def test_recordings_of_ones_own_can_be_shown() -> None:
+    """A recording without a label plays too, and nothing is said about right or wrong."""
+    own = scenario_of(Recording.open(FOLDER / "idle"))._replace(label={}, name="mine")
+    demo = Demo(Settings(), [own], 1.0, lambda _: None, [own])
+    try:
+        assert {"mine": {}} == demo.labels()
+        assert "" == demo.match({"state": "idle"})
     finally:
         demo.stop()
 

@@ -163,7 +163,7 @@ def test_hardware_counters_are_reported_in_all_forms(tmp_path: Path, capsys: pyt
         assert expected in out
     document = json.loads(_run(capsys, "--format", "json", str(path))[1])
     assert 0.91 == document["counters"][0]["kernels"][0]["dram"]
-    assert "heptascope_trace_counter_dram_ratio" in {row["name"] for row in document["signals"]}
+    assert "heptascope_trace_profiled_dram_ratio" in {row["name"] for row in document["signals"]}
 
 
 def test_trace_and_counters_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

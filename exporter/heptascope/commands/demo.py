@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -28,11 +28,21 @@ LISTEN = f"127.0.0.1:{DEFAULT_PORT}"
 class Demo:
     """A daemon whose sources are a recording, or one recording after the other."""
 
-    def __init__(self, settings: Settings, played: Sequence[Scenario], speed: float, say: Callable[[str], None]) -> None:
-        """Play `played` in turn, `speed` times as fast. Raises UserError for a speed out of bounds."""
+    def __init__(
+        self,
+        settings: Settings,
+        played: Sequence[Scenario],
+        speed: float,
+        say: Callable[[str], None],
+        known: Iterable[Scenario] | None = None,
+    ) -> None:
+        """Play `played` in turn, `speed` times as fast; `known` can be picked (the bundled ones by default).
+
+        Raises UserError for a speed out of bounds.
+        """
         self.daemon = Daemon(build_pipeline(settings, {}))
         self._played, self._speed, self._say = played, speed, say
-        self._known = {scenario.name: scenario for scenario in (*scenarios().values(), *played)}
+        self._known = {scenario.name: scenario for scenario in (known if known is not None else scenarios().values())}
         self._now = played[0]
         self.stage = self
         self._stop = threading.Event()
@@ -69,8 +79,8 @@ class Demo:
         return {name: dict(scenario.label) for name, scenario in self._known.items()}
 
     def match(self, verdict: Any) -> str:
-        """Return how a verdict compares with the label of what plays."""
-        return compare(verdict, self._now.label).value
+        """Return how a verdict compares with the label of what plays; "" without a label."""
+        return compare(verdict, self._now.label).value if self._now.label else ""
 
     def _play(self, scenario: Scenario) -> None:
         recording = Recording.open(scenario.path)
@@ -91,7 +101,7 @@ class Demo:
 def about(scenario: Scenario) -> str:
     """Return one line on a scenario."""
     faults = f" ({', '.join(scenario.faults)})" if scenario.faults else ""
-    return f"{scenario.name}: {scenario.state}{faults}: {scenario.why}"
+    return f"{scenario.name}: {scenario.state}{faults}: {scenario.why}" if scenario.label else f"{scenario.name}: no label"
 
 
 def _names() -> str:

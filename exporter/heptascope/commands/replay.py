@@ -10,11 +10,15 @@ from typing import Any
 
 import click
 
+from heptascope import logs
 from heptascope.commands._options import config_options, configuration
+from heptascope.commands.demo import Demo, announce
 from heptascope.config import Settings
+from heptascope.demo.scenarios import scenario_of
 from heptascope.errors import UserError
 from heptascope.labels import Match, compare
 from heptascope.offline import judge_recording
+from heptascope.service import serve
 from heptascope.sources.recording import Recording, find_recordings
 from heptascope.surfaces.report import summary_text, verdict_lines
 
@@ -23,13 +27,17 @@ from heptascope.surfaces.report import summary_text, verdict_lines
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Text, or JSON Lines.")
 @click.option("--full", is_flag=True, help="With text: the whole report of each recording.")
+@click.option("--listen", metavar="HOST:PORT", help="Instead of printing, play them in a loop and serve the page; it has a picker.")
 @config_options("config")
-def command(paths: tuple[Path, ...], form: str, full: bool, **options: Any) -> int:
+def command(paths: tuple[Path, ...], form: str, full: bool, listen: str | None, **options: Any) -> int:
     """Replay each recording (or every recording inside a folder) through the live path and print the verdict of its steady window.
 
     Where a recording has a label, the verdict is compared with it. Exit status 1 if any is a wrong page or a miss.
     """
-    settings = configuration(**options).settings
+    settings = configuration(listen=listen, **options).settings
+    if listen is not None:
+        _show(paths, settings)
+        return 0
     counts: Counter[Match | None] = Counter()
     for found in (result for path in paths for result in _judge(path, settings)):
         counts[Match(found["match"]) if found["match"] else None] += 1
@@ -39,6 +47,13 @@ def command(paths: tuple[Path, ...], form: str, full: bool, **options: Any) -> i
             _print(found, full=full)
     _summarise(counts, form)
     return 1 if counts[Match.WRONG_PAGE] or counts[Match.MISSED] else 0
+
+
+def _show(paths: tuple[Path, ...], settings: Settings) -> None:
+    """Serve the recordings as a demo does."""
+    logs.set_up(settings.log)
+    known = [scenario_of(Recording.open(folder)) for path in paths for folder in find_recordings(path)]
+    serve(Demo(settings, known[:1], 1.0, click.echo, known), settings, announce)
 
 
 def _judge(path: Path, settings: Settings) -> Iterator[dict[str, Any]]:

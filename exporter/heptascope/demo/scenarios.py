@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heptascope.errors import UserError
+from heptascope.sources.recording import Recording
 
 FOLDER = Path(__file__).parent / "recordings"
 DEFAULT = "kv-severe"
@@ -41,6 +42,13 @@ def chosen(name: str) -> list[Scenario]:
         hint = f"did you mean {close[0]}? There are: " if close else "there are: "
         raise UserError(f"no scenario {name}", where="--scenario", hint=hint + ", ".join([*known, ALL]))
     return [known[name]]
+
+
+def scenario_of(recording: Recording) -> Scenario:
+    """Return a recording as a scenario; without a label it says nothing of what is right."""
+    label = recording.label or {}
+    state, faults = " or ".join(label.get("state", ())), tuple(label.get("fault", ()))
+    return Scenario(recording.name, recording.path, state, faults, label.get("why", ""), label)
 
 
 def _scenario(path: Path) -> Scenario:

@@ -79,7 +79,10 @@ class Lookback:
         """Return a tar archive of one folder with what is kept; `header` tells about the GPUs."""
         with self._lock:
             self._forget(now)
-            parts = [*self._chunks, *(_Chunk(o.t, engine, _packed(o.lines)) for engine, o in self._open.items() if o.lines)]
+            parts = [
+                *self._chunks,
+                *(_Chunk(o.t, engine, _packed(o.lines)) for engine, o in self._open.items() if o.t > now - KEPT_SECONDS),
+            ]
         first = {"kind": "header", "gpus": [], **(header or {}), "t": min((part.t for part in parts), default=now)}
         files = {_MACHINE: _packed([_line(first)])}
         for part in parts:
