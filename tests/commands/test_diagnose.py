@@ -12,6 +12,7 @@ from heptascope.cli import run
 from support.engine_pages import VLLM_032, capture
 from support.engine_server import EngineServer
 
+RUNNING = "heptascope_engine_requests_running"
 STATES = {"healthy": 0, "idle": 0, "degraded": 1, "cannot-tell": 3}
 DECODE = """\
 signals:
@@ -105,15 +106,18 @@ def test_the_configuration_counts(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("signals:\n  - {name: heptascope_engine_requests_runing, value: 1}\n", "case.yaml:2: unknown signal 'heptascope_engine_requests_runing'; did you mean"),
-        ("signals:\n  - {name: heptascope_engine_requests_running, rate: 1}\n", "case.yaml:2: heptascope_engine_requests_running is a gauge, which has no 'rate'"),
-        ("signals:\n  - {name: heptascope_engine_preemptions_total, rate: -1}\n", "case.yaml:2: heptascope_engine_preemptions_total is a counter; its rate"),
+        (f"signals:\n  - {{name: {RUNNING[:-1]}, value: 1}}\n", f"case.yaml:2: unknown signal '{RUNNING[:-1]}'; did you mean '{RUNNING}'?"),
+        (f"signals:\n  - {{name: {RUNNING}, rate: 1}}\n", f"case.yaml:2: {RUNNING} is a gauge, which has no 'rate'"),
+        (
+            "signals:\n  - {name: heptascope_engine_steps_total, rate: -1}\n",
+            "case.yaml:2: heptascope_engine_steps_total is a counter; its rate",
+        ),
         ("", "case.yaml:1: the file must hold one key, `signals`, with a list; see heptascope diagnose --help"),
         ("signals: [", "case.yaml:1: not valid YAML"),
         ("signals: &a [*a]\n", "case.yaml:"),
         ("just words\n", "case.yaml:1: the file must hold `key: value` lines"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_file_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str) -> None:
     """Whatever is wrong with the file: one line on stderr, nothing on stdout."""
     status, out, err = answer(capsys, "--signals", file_of(tmp_path, text))
