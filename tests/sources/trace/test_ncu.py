@@ -101,8 +101,8 @@ def test_means_are_weighted_by_time() -> None:
     assert (0.7, None) == (pytest.approx(table.mean("occupancy")), table.mean("tensor"))
     assert {"compute": 0.75, "memory": 0.25} == pytest.approx(table.bounds())
     samples = {(name, pairs): value for name, pairs, value in table.to_samples()}
-    assert 0.7 == pytest.approx(samples["heptascope_trace_counter_occupancy_ratio", ()])
-    assert 0.25 == pytest.approx(samples["heptascope_trace_counter_bound_ratio", (("bound", "memory"),)])
+    assert 0.7 == pytest.approx(samples["heptascope_trace_profiled_occupancy_ratio", ()])
+    assert 0.25 == pytest.approx(samples["heptascope_trace_profiled_bound_ratio", (("bound", "memory"),)])
 
 
 def test_values_that_are_no_numbers_are_absent() -> None:

@@ -107,7 +107,7 @@ class KernelTable:
 
     def to_samples(self) -> list[SampleRow]:
         """Return the table's measures as (signal, labels, value)."""
-        prefix = "heptascope_trace_counter_"
+        prefix = "heptascope_trace_profiled_"
         means = ((measure, self.mean(measure)) for measure in (*_RATIOS, "tensor"))
         rows = [(f"{prefix}{measure}_ratio", labels(), value) for measure, value in means if value is not None]
         rows += [(f"{prefix}stall_ratio", labels(reason=reason), share) for reason, share in self.stalls().items()]
