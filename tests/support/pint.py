@@ -145,13 +145,16 @@ def possible(rule: Rule) -> Iterator[str]:
 
 
 def steady(rule: Rule) -> Iterator[str]:
-    """Want neither sampling (`topk`) nor a division inside an aggregation, where one empty series makes all of it NaN."""
+    """Want no sampling (`topk`), no division inside an aggregation (one empty series makes all NaN), no fragile quotient in an alert."""
     for part, above in walk(parsed(rule)):
         if isinstance(part, syntax.AggregateExpr) and str(part.op) in ("topk", "bottomk", "limitk"):
             yield str(part.op)
-        inside = any(isinstance(one, syntax.AggregateExpr) for one in above)
-        if isinstance(part, syntax.BinaryExpr) and operator(part) == "/" and inside and not _divides_by_known(part):
+        if not isinstance(part, syntax.BinaryExpr) or operator(part) != "/":
+            continue
+        if any(isinstance(one, syntax.AggregateExpr) for one in above) and not _divides_by_known(part):
             yield "division inside an aggregation"
+        if isinstance(rule, Alert) and all(isinstance(side, syntax.AggregateExpr) for side in (part.lhs, part.rhs)):
+            yield "quotient of two aggregations, which jumps when one of them restarts"
 
 
 def _divides_by_known(part: Any) -> bool:
