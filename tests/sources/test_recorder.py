@@ -70,8 +70,8 @@ def test_what_is_recorded_replays_as_what_was_read(name: str, tmp_path: Path) ->
 def test_live_sources_record_and_replay_as_the_same_readings(tmp_path: Path) -> None:
     """The host reading of this machine and a fetched page come back equal, reasons included."""
     ticks = count(0.0, 0.25)
-    engine = EngineSource("chat", "http://127.0.0.1:8000", fetch=lambda _: Fetched(200, "text/plain", PAGE), clock=lambda: next(ticks))
-    sources = (HostSource(lambda: (("chat", 8000),)), engine)
+    engine = EngineSource("chat", "http://127.0.0.1:1", fetch=lambda _: Fetched(200, "text/plain", PAGE), clock=lambda: next(ticks))
+    sources = (HostSource(lambda: (("chat", 1),)), engine)
     readings = [source.read(1000.0 + i) for i in range(3) for source in sources]
     recorder = Recorder(tmp_path, WHOLE)
     recorder.start()
