@@ -48,7 +48,8 @@ def probed(model: Path, folder: Path, version: str) -> Iterator[tuple[Vllm, Path
     (folder / "plugin").mkdir()
     (folder / "probe").mkdir()
     env = {"PYTHONPATH": str(plugin(folder / "plugin")), "HEPTASCOPE_PROBE_DIR": str(folder / "probe")}
-    with serving(model, "--max-num-seqs", "4", "--max-num-batched-tokens", "1024", log=folder / "vllm.log", environment=VERSIONS[version], env=env) as engine:
+    flags = ("--max-num-seqs", "4", "--max-num-batched-tokens", "1024")
+    with serving(model, *flags, log=folder / "vllm.log", environment=VERSIONS[version], env=env) as engine:
         yield engine, folder / "probe"
 
 

@@ -14,7 +14,7 @@ from heptascope.sources.engine.adapter import adapters
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.reader import EngineReader
 from heptascope.sources.engine.source import EngineSource
-from heptascope.sources.engine.trtllm import told_by_models
+from heptascope.sources.engine.trtllm import told_by_models, told_by_server
 from support.engine_pages import histogram, quality, read, reason, value
 from support.engine_server import Answer, EngineServer
 from support.page_text import page
@@ -71,6 +71,13 @@ def test_a_model_that_is_undefined_is_none() -> None:
         reader.read_page(page(V10), "", 1.0, told=told).samples[0].labels for told in (None, told_by_models({"data": [{"id": "chat"}]}))
     ]
     assert ["", "chat"] == [dict(labels).get("model", "") for labels in models]
+
+
+def test_server_info_tells_limits() -> None:
+    """What it names becomes settings; the page goes before them."""
+    told = told_by_server({"max_batch_size": 32, "max_num_tokens": 4096, "max_seq_len": 8192, "backend": "pytorch"})
+    out = EngineReader(None, "trtllm").read_page(page(V13), "", 1.0, told=told)
+    assert (64.0, 8192.0, 8192.0) == tuple(value(out, s) for s in ("sequence_limit", "step_token_limit", "model_length_limit"))
 
 
 @pytest.mark.parametrize(("short", "expected"), [(V10, "<1.2"), (V12, ">=1.2"), (V13, ">=1.3")])

@@ -6,7 +6,10 @@ import pytest
 
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
+from heptascope.sources.engine.adapter import Told
 from heptascope.sources.engine.names import PREFIX, SIGNALS
+from heptascope.sources.engine.reader import EngineReader
+from heptascope.sources.engine.vllm_facts import told_by_models
 from support.engine_pages import VLLM_011, VLLM_032, capture, missing, read, reason, value
 from support.vllm_pages import OPENMETRICS, vllm_page
 
@@ -80,3 +83,13 @@ def test_another_servers_page_under_a_configured_kind() -> None:
     with pytest.raises(SourceError, match="no vLLM metrics on this page") as caught:
         read("# TYPE python_info gauge\npython_info 1\n")
     assert Reason.NOT_SUPPORTED is caught.value.reason
+
+
+def test_the_list_of_models_tells_the_longest_sequence() -> None:
+    """The base model speaks, not an adapter of it; a root that is the served name says nothing new."""
+    adapter = {"id": "ada", "root": "/lora", "parent": "chat", "max_model_len": None}
+    told = told_by_models({"data": [adapter, {"id": "chat", "root": "org/chat-8b", "parent": None, "max_model_len": 4096}]})
+    assert ({"max_model_len": 4096.0}, {"model_root": "org/chat-8b"}) == (told.settings, told.config)
+    out = EngineReader(None, "vllm").read_page(capture(VLLM_032, "steady_16"), "", 1.0, "0.32.0", told)
+    assert 4096.0 == value(out, "model_length_limit")
+    assert Told() == told_by_models({"data": [{"id": "chat", "root": "chat"}]})
