@@ -16,7 +16,8 @@ export function layer(ctx) {
   const name = ctx.route.layer, state = (ctx.page.layers[ctx.engine] ?? {})[name], verdict = verdictOf(ctx);
   const rules = new Map((ctx.rules[name] ?? []).map((rule) => [rule.rule, rule]));
   const findings = (ctx.findings[name] ?? []).filter((f) => rules.has(f.rule) && mine(ctx, f));
-  findings.sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
+  const root = (finding) => Number(verdict?.faults.includes(finding.key) ?? false);
+  findings.sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || root(b) - root(a));
   return [
     h("p", null, h("a", { href: ctx.route.engine ? "#/engine/" + encodeURIComponent(ctx.engine) : "#/" }, "← ", t("back"))),
     h("section", { class: "card" },
