@@ -56,7 +56,7 @@ def test_loads_within_a_second(browser: Browser) -> None:
 def test_above_the_fold(browser: Browser) -> None:
     """Sentence, model, latencies against their objectives, tokens, saturation, and all seven layers are on the first screen."""
     with serving(severe()) as url, visit(browser, url) as seen:
-        seen.page.wait_for_selector("li[data-key=hardware] .judged")
+        seen.page.wait_for_selector(".tile .bar")
         assert "Running requests are thrown out for lack of KV cache and computed again." in seen.text(".verdict h1")
         how = seen.text(".verdict .how")
         for part in ("Limiting layer", "Root fault KVCachePreemption on vllm", "seen directly", "Since", "rules cannot be judged"):

@@ -25,7 +25,7 @@ def test_news_without_reload(browser: Browser) -> None:
     """Each second's values come by the stream, without another request for the page."""
     state = played(FOLDER / "kv-severe", seconds_before_end=12)
     with serving(state) as url, visit(browser, url) as seen:
-        seen.page.wait_for_selector(".tiles")
+        seen.page.wait_for_selector(".tile .bar")
         before, stamp = seen.text(".tiles"), seen.text("#fresh")
         pages = seen.requests.count(url + "/")
         for _ in range(3):

@@ -60,7 +60,7 @@ def test_going_back_shows_what_was_said_then(browser: Browser) -> None:
             seen.page.wait_for_selector(".paused")
             seen.wait("() => document.querySelector('.paused').textContent.includes('14 s ago')")
             seen.page.click("nav >> text=Overview")
-            seen.page.wait_for_selector(".verdict h1")
+            seen.page.wait_for_selector(".tile .bar")
             assert "14 s ago" in seen.text(".paused")
             then = seen.text(".tiles")
             seen.page.click(".paused button")

@@ -10,6 +10,7 @@ import io
 import json
 import tarfile
 import threading
+import zlib
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ CHUNK_SECONDS = 10.0
 MOST_BYTES = 8 * 2**20
 """Of compressed rows: ten minutes of one engine with a page of 100 KB take about 5 MB; beyond, the oldest go."""
 _LEVEL = 1
+_GZIP = 31  # zlib's window bits for the gzip format
 _ANOTHER_CLOCK_SECONDS = 5.0
 """Rows older than this are a recording's that plays now: they get the times at which they were played."""
 _MACHINE = ""
@@ -37,11 +39,19 @@ class _Chunk(NamedTuple):
 
 
 class _Open:
-    """Rows that are not compressed yet."""
+    """A gzip member that grows: rows are compressed as they come, so that no page waits in memory."""
 
     def __init__(self, t: float) -> None:
         self.t = t
-        self.lines: list[str] = []
+        self._member = zlib.compressobj(_LEVEL, wbits=_GZIP)
+        self._parts: list[bytes] = []
+
+    def add(self, line: str) -> None:
+        self._parts.append(self._member.compress(line.encode()))
+
+    def body(self) -> bytes:
+        """Return the member as if it ended here."""
+        return b"".join((*self._parts, self._member.copy().flush()))
 
 
 class Lookback:
@@ -79,12 +89,10 @@ class Lookback:
         """Return a tar archive of one folder with what is kept; `header` tells about the GPUs."""
         with self._lock:
             self._forget(now)
-            parts = [
-                *self._chunks,
-                *(_Chunk(o.t, engine, _packed(o.lines)) for engine, o in self._open.items() if o.t > now - KEPT_SECONDS),
-            ]
+            young = {engine: member for engine, member in self._open.items() if member.t > now - KEPT_SECONDS}
+            parts = [*self._chunks, *(_Chunk(member.t, engine, member.body()) for engine, member in young.items())]
         first = {"kind": "header", "gpus": [], **(header or {}), "t": min((part.t for part in parts), default=now)}
-        files = {_MACHINE: _packed([_line(first)])}
+        files = {_MACHINE: gzip.compress(_line(first).encode(), mtime=0)}
         for part in parts:
             files[part.engine] = files.get(part.engine, b"") + part.body
         folder, buffer = f"heptascope-{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%SZ}", io.BytesIO()
@@ -104,16 +112,14 @@ class Lookback:
     def _put(self, engine: str, rows: list[Row], t: float) -> None:
         lines = [_line(row if engine == _MACHINE else row | {"engine": engine}) for row in rows]
         with self._lock:
-            opened = self._open.setdefault(engine, _Open(t))
-            opened.lines += lines
-            if t - opened.t < CHUNK_SECONDS:
-                return
-            del self._open[engine]
-        body = _packed(opened.lines)
-        with self._lock:
-            self._chunks.append(_Chunk(opened.t, engine, body))
-            self._bytes += len(body)
-            self._forget(t)
+            member = self._open.setdefault(engine, _Open(t))
+            for line in lines:
+                member.add(line)
+            if t - member.t >= CHUNK_SECONDS:
+                del self._open[engine]
+                self._chunks.append(_Chunk(member.t, engine, member.body()))
+                self._bytes += len(self._chunks[-1].body)
+                self._forget(t)
 
     def _forget(self, now: float) -> None:
         while self._chunks and (self._chunks[0].t < now - KEPT_SECONDS or self._bytes > MOST_BYTES):
@@ -133,7 +139,3 @@ def _file(engine: str, files: int) -> str:
 
 def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, separators=(",", ":")) + "\n"
-
-
-def _packed(lines: list[str]) -> bytes:
-    return gzip.compress("".join(lines).encode(), _LEVEL, mtime=0)

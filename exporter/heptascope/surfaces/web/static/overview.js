@@ -88,6 +88,7 @@ function bar(share) {
 }
 
 function latency(ctx, name, idle) {
+  if (!ctx.charts) return tile(t(name), "…", t("loading"));
   const now = value(ctx, name), objective = value(ctx, "objective_" + name);
   const median = value(ctx, name + "_median");
   if (now === null) return tile(t(name), "–", idle || median === null ? t("no_traffic") : t("no_value"));
@@ -97,6 +98,7 @@ function latency(ctx, name, idle) {
 }
 
 function saturation(ctx) {
+  if (!ctx.charts) return tile(t("saturation"), "…", t("loading"));
   const found = RESOURCES.map((what) => [what, value(ctx, "pressure_" + what)]).filter(([, v]) => v !== null).sort((a, b) => b[1] - a[1]);
   if (!found.length) return tile(t("saturation"), "–", verdictOf(ctx)?.state === "idle" ? t("no_traffic") : t("no_value"));
   const [what, share] = found[0];
