@@ -62,7 +62,10 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
         (["explode"], "heptascope: No such command 'explode'; see heptascope --help"),
         (["config", "show", "--engin", "x"], "heptascope: No such option '--engin'"),
         (["config", "show", "--config", "/does/not/exist"], "heptascope: /does/not/exist: cannot read the file: No such file or directory"),
-        (["config", "show", "--gpu", "amd"], "heptascope: flag --gpu: gpu.source = amd: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'"),
+        (
+            ["config", "show", "--gpu", "amd"],
+            "heptascope: flag --gpu: gpu.source = amd: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_on_stderr_and_status_2(argv: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,7 +117,11 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         ("gpu:\n  interval: soon\n", "heptascope.yaml:2: gpu.interval = soon: not a duration; write 100ms, 1s, 5m or 1h"),
         ("gpu: {interval: 1ms}\n", "heptascope.yaml:1: gpu.interval = 1ms: must be greater than or equal to 0.1 s"),
         ("gpu:\n  source: nvm\n", "heptascope.yaml:2: gpu.source = nvm: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'"),
-        ("gpu: 3\n", "heptascope.yaml:1: gpu is not a section; allowed below it: source, dcgm, dcgm_exporter, scope, expected, pod_resources, interval, slow_interval, devices"),
+        (
+            "gpu: 3\n",
+            "heptascope.yaml:1: gpu is not a section; allowed below it: source, dcgm, dcgm_exporter, scope, expected, pod_resources, "
+            "interval, slow_interval, devices",
+        ),
         ("listen: nowhere\n", "heptascope.yaml:1: listen = nowhere: not an address to listen on; write host:port, [::1]:port or :port"),
         ("listen: :99999\n", "heptascope.yaml:1: listen = :99999: not an address to listen on; write host:port, [::1]:port or :port"),
         (
@@ -150,7 +154,10 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         ("- a\n", "heptascope.yaml:1: the file must hold `key: value` lines"),
         ("a: &a\n  b: *a\n", "heptascope.yaml:1: nested deeper than 20 levels"),
         ("? [a, b]\n: 1\n", "heptascope.yaml:1: a key must be plain text"),
-        ("gpu: {source: x, interval: y}\n", "heptascope.yaml:1: gpu.source = x: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'; and 1 more"),
+        (
+            "gpu: {source: x, interval: y}\n",
+            "heptascope.yaml:1: gpu.source = x: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'; and 1 more",
+        ),
     ],
 )
 def test_a_mistake_in_the_file_is_one_line_with_place_key_and_remedy(tmp_path: Path, text: str, expected: str) -> None:

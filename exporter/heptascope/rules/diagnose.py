@@ -78,7 +78,7 @@ class Diagnoser:
         state = _state(store, engine, root, symptoms, known=limiter is not None or _light(findings))
         if state is VerdictState.HEALTHY and limiter is not None and self._may_be_fault(limiter, findings):
             state = VerdictState.CANNOT_TELL
-        signature = (state, limiter.rule if limiter else "", tuple(sorted(c.rule for c in root)))
+        signature = (state, tuple(sorted(c.rule for c in root)))
         known = self._since.get(engine)
         since = known[1] if known is not None and known[0] == signature else now
         self._since[engine] = (signature, since)
