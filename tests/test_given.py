@@ -183,6 +183,36 @@ def test_speculation_is_off_unless_the_file_speaks_of_it(tmp_path: Path, line: s
     assert on == values(played(tmp_path, f"{{name: heptascope_{line}}}")[0])["engine_speculation_enabled", ENGINE]
 
 
+def test_graphs_are_on_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    """Engines capture CUDA graphs as a rule; whoever asks about eager mode says so."""
+    lines = ("{name: heptascope_engine_requests_running, value: 1}", "{name: heptascope_engine_eager_mode, value: 1}")
+    assert [0.0, 1.0] == [values(played(tmp_path, line)[0])["engine_eager_mode", ENGINE] for line in lines]
+
+
+def test_gpus_alone_serve_a_working_engine(tmp_path: Path) -> None:
+    """A file about GPUs alone is about those of an engine that works."""
+    found = values(played(tmp_path, "{name: heptascope_gpu_dram_active_ratio, value: 0.7}")[0])
+    assert (1.0, 1.0, 1.0) == tuple(found[f"engine_{name}", ENGINE] for name in ("info", "has_work", "tensor_parallel_size"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "work"),
+    [
+        ("{name: heptascope_gpu_memory_clock_hertz, value: 1}", 1.0),
+        ("{name: heptascope_gpu_power_watts, value: 1}", None),
+        ("{name: heptascope_gpu_sm_active_ratio, value: 0.5}", None),
+        ("{name: heptascope_gpu_sm_active_seconds_total, rate: 0.5}", None),
+        ("{name: heptascope_gpu_memory_clock_hertz, value: 1}\n{name: heptascope_engine_requests_running, value: 8}", 1.0),
+        ("{name: heptascope_gpu_memory_clock_hertz, value: 1}\n{name: heptascope_engine_requests_running, value: 0}", None),
+        ("{name: heptascope_gpu_memory_clock_hertz, value: 1}\n{name: heptascope_engine_has_work, value: 0}", None),
+        ("{name: heptascope_gpu_memory_clock_hertz, value: 1}\n{name: heptascope_gpu_has_work, value: 0}", 0.0),
+    ],
+)
+def test_a_gpu_works_unless_the_file_speaks_of_its_activity(tmp_path: Path, lines: str, work: float | None) -> None:
+    """Nor does it where the engine has no load; a file that says whether it works is believed."""
+    assert work == values(played(tmp_path, lines)[0]).get(("gpu_has_work", GPU))
+
+
 def test_all_gpus_of_the_file_serve_its_engine(tmp_path: Path) -> None:
     """Unless it gives a parallel size, or has two engines."""
     gpus = "".join(f"{{name: heptascope_gpu_power_watts, labels: {{gpu: {gpu}}}, value: 1}}\n" for gpu in range(4))

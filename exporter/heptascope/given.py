@@ -9,9 +9,9 @@ signals:
 ```
 
 Gauges and infos take `value`, counters `rate` (per second), histograms `distribution`. Labels that are left out are filled in for one
-engine and one GPU. The engine counts as working unless the file says how much it runs, waits or generates, and as running without
-speculation unless the file names a signal of it; one engine without parallel sizes is served by all GPUs of the file, and a process with
-CPU time waits for none unless the file says so.
+engine and one GPU. What a file does not speak of is taken to be as usual: there is one engine, which works (unless the file says how much
+it runs, waits or generates), with CUDA graphs and without speculation; all GPUs of the file serve it and work; a process with CPU time
+waits for no CPU.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ DEFAULT_OBSERVATIONS_PER_SECOND = 10.0
 _FIELD = {Kind.GAUGE: "value", Kind.INFO: "value", Kind.COUNTER: "rate", Kind.HISTOGRAM: "distribution"}
 _DISTRIBUTION = ("p50", "p99", "mean", "rate")
 _LOAD = ("requests_running", "requests_waiting", "generation_tokens_total", "prompt_tokens_total", "requests_finished_total")
+_ACTIVE = {f"heptascope_gpu_{name}" for name in ("utilization_ratio", "power_watts")}
+_ACTIVE |= {f"heptascope_gpu_{what}_{unit}" for what in ACTIVITY for unit in ("ratio", "seconds_total")}
 _BUCKET_STEP = 1.02  # bounds so close that interpolation inside a bucket errs by less than two per cent
 
 
@@ -175,21 +177,29 @@ def _completed(given: list[Given]) -> Iterator[Given]:
                 yield Given(SCHEMA[f"heptascope_gpu_{what}_ratio"], g.pairs, g.value)
         elif not g.signal.name.endswith("_sampled_seconds_total"):
             yield g
-    gpus = {labels(**{k: v for k, v in g.pairs if k in ("gpu", "uuid")}) for g in given if "gpu" in g.signal.labels}
+    gpus = sorted({labels(**{k: v for k, v in g.pairs if k in ("gpu", "uuid")}) for g in given if "gpu" in g.signal.labels})
     yield from _engines(given, names, len(gpus))
+    yield from _gpus(given, names, gpus)
     waited = "heptascope_host_process_run_queue_seconds_total"
     if waited not in names:
         yield from (Given(SCHEMA[waited], g.pairs, 0.0) for g in given if g.signal.name == "heptascope_host_process_cpu_seconds_total")
-    if "heptascope_gpu_info" not in names:
-        for pairs in sorted(gpus):
-            yield Given(SCHEMA["heptascope_gpu_info"], pairs, 1.0)
+
+
+def _gpus(given: list[Given], names: set[str], gpus: list[Labels]) -> Iterator[Given]:
+    """Yield that each GPU is there, and that it works where neither its activity nor the engine's load is told."""
+    load = {f"heptascope_engine_{name}" for name in (*_LOAD, "has_work")}
+    rests = bool(names & load) and not any(g.value for g in given if g.signal.name in load)
+    says = {"info": 1.0} if rests or names & _ACTIVE else {"info": 1.0, "has_work": 1.0}
+    for name, value in says.items():
+        if f"heptascope_gpu_{name}" not in names:
+            yield from (Given(SCHEMA[f"heptascope_gpu_{name}"], pairs, value) for pairs in gpus)
 
 
 def _engines(given: list[Given], names: set[str], gpus: int) -> Iterator[Given]:
-    """Yield what each engine would have said of itself: that it is there, that it works, whether it speculates, how many GPUs it needs."""
+    """Yield what each engine would have said of itself: that it is there and works, whether it speculates, how many GPUs it needs."""
     engines = {labels(**{k: v for k, v in g.pairs if k in ("engine", "rank")}) for g in given if "engine" in g.signal.labels}
-    entities = sorted({labels(**{"rank": "0", **dict(pairs)}) for pairs in engines})
-    says = {"info": 1.0, "speculation_enabled": float(any(name.startswith("heptascope_engine_spec_") for name in names))}
+    entities = sorted({labels(**{"rank": "0", **dict(pairs)}) for pairs in engines}) or [labels(engine="engine", rank="0")]
+    says = {"info": 1.0, "eager_mode": 0.0, "speculation_enabled": float(any(name.startswith("heptascope_engine_spec_") for name in names))}
     if not names & {f"heptascope_engine_{name}" for name in _LOAD}:
         says["has_work"] = 1.0
     if gpus and len(entities) == 1 and not any(name.endswith("_parallel_size") for name in names):

@@ -96,7 +96,7 @@ class Diagnoser:
         return Claim(
             rule.name, rule.layer, rule.topic, rule.kind, rule.severity, f.instance.pairs, confidence or rule.confidence, rule.summary,
             f.since, f.value if f.value is not None else 0.0, tuple(gather(rule, f.instance, store.window, now, span)),
-            actions, tuple(node.rule for node in because), self.judge.gain(f, store.window, now),
+            actions, tuple(dict.fromkeys(node.rule for node in because)), self.judge.gain(f, store.window, now),
         )  # fmt: skip
 
     def _limiter(self, findings: Sequence[Finding], store: Store, now: float, kinds: set[str]) -> Claim | None:
