@@ -13,6 +13,8 @@ from heptascope.surfaces.alerts.overrides import Override
 from heptascope.surfaces.alerts.settings import RenderSettings
 from heptascope.surfaces.alerts.words import describe, phrases
 
+_BUCKETS = "_bucket["
+
 
 def alerting(rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules that alert: faults and symptoms. What merely limits is no reason to wake anyone."""
@@ -26,12 +28,14 @@ def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFil
         changes = settings.override(rule.name, rule.thresholds)
         if changes.enabled:
             found[rule.layer].append(alert_of(rule, settings, changes))
-    return [
-        RuleFile(
-            layer.value, f"Faults and symptoms of the {layer.value} layer.", (Group(f"{COMPONENT}-{layer.value}", tuple(found[layer])),)
-        )
-        for layer in Layer
-    ]
+    return [RuleFile(layer.value, f"Faults and symptoms of the {layer.value} layer.", _groups(layer, found[layer])) for layer in Layer]
+
+
+def _groups(layer: Layer, alerts: Iterable[Alert]) -> tuple[Group, ...]:
+    """Return the alerts of a layer as two groups, which Prometheus evaluates beside each other: histograms are dear, all else is quick."""
+    name = f"{COMPONENT}-{layer.value}"
+    dear, quick = (tuple(alert for alert in alerts if (_BUCKETS in alert.expr) is which) for which in (True, False))
+    return tuple(group for group in (Group(name, quick), Group(f"{name}-histograms", dear)) if group.rules)
 
 
 def alert_of(rule: Rule, settings: RenderSettings, changes: Override) -> Alert:
