@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from heptascope.model import Labels, Missing, Quality, Reason, labels
-from heptascope.signals.ceilings import ACHIEVABLE
+from heptascope.model import Labels, Missing, Reason, labels
 from heptascope.signals.derive_engine import BUSY_SHARE_MINIMUM, FLAT_POINTS
-from support.feeding import GPU, RANK, START, Derived, live
+from support.feeding import GPU, RANK, Derived, busy, gpu
 
 OTHER = labels(gpu="1", uuid="GPU-b")
-ACTIVE, SM, DRAM, TENSOR = (f"gpu_{what}_ratio" for what in ("graphics_engine_active", "sm_active", "dram_active", "tensor_active"))
 STEPS, GENERATED, PROMPT = (f"engine_{what}_total" for what in ("steps", "generation_tokens", "prompt_tokens"))
 HIT, QUERIED, CACHED = (
     "engine_prefix_cache_hit_tokens_total",
@@ -19,33 +17,6 @@ HIT, QUERIED, CACHED = (
 )
 GAP, STEP, HOST = "engine_step_host_gap_ratio", "engine_step_seconds", "engine_step_host_seconds"
 ENGINE_INFO: dict[tuple[str, Labels], float] = {("engine_info", labels(kind="vllm", **dict(RANK))): 1.0}
-
-
-def gpu(pairs: Labels = GPU, /, **ratios: float) -> dict[tuple[str, Labels], float]:
-    """Return what a GPU shows: it is there, and these activity ratios."""
-    return {("gpu_info", pairs): 1.0, **{(f"gpu_{what}_ratio", pairs): value for what, value in ratios.items()}}
-
-
-def busy(
-    seconds: int = 12, running: float = 4.0, rates: dict[tuple[str, Labels], float] | None = None, *gpus: dict[tuple[str, Labels], float]
-) -> Derived:
-    """Return a room in which an engine runs these requests on these GPUs, with counters that grow at these rates."""
-    room = Derived()
-    for second in range(seconds):
-        cards = {key: value for card in gpus for key, value in card.items()}
-        grown = {key: rate * second for key, rate in (rates or {}).items()}
-        room.second({("engine_requests_running", RANK): running, **cards, **grown})
-    return room
-
-
-def pressure(room: Derived, resource: str) -> float | None:
-    """Return the pressure on a resource."""
-    return room.value("engine_resource_pressure_ratio", labels(resource=resource, **dict(RANK)))
-
-
-def why_pressure(room: Derived, resource: str) -> tuple[Reason, str] | None:
-    """Return why a pressure is absent."""
-    return room.why("engine_resource_pressure_ratio", labels(resource=resource, **dict(RANK)))
 
 
 # work
@@ -203,53 +174,6 @@ def test_an_engine_whose_gpus_are_unknown() -> None:
     assert (Reason.AMBIGUOUS, True) == (why[0], "engines[].gpus" in why[1])
 
 
-# pressure
-
-
-def test_pressure_is_use_over_what_can_be_had() -> None:
-    """DRAM and tensor cores by what real work reaches of them, the host by its gap."""
-    room = busy(12, 4.0, {}, gpu(graphics_engine_active=0.7, dram_active=0.37, tensor_active=0.37))
-    assert (pytest.approx(0.37 / ACHIEVABLE.dram), pytest.approx(0.37 / ACHIEVABLE.tensor), pytest.approx(0.3)) == tuple(
-        pressure(room, resource) for resource in ("dram", "tensor", "host")
-    )
-
-
-def test_pressure_on_links() -> None:
-    """Of PCIe and NVLink the busier direction counts; of several GPUs the busiest."""
-    pcie = {("gpu_pcie_receive_bytes_total", GPU): 11e9, ("gpu_pcie_transmit_bytes_total", GPU): 1e9}
-    nvlink = {("gpu_nvlink_receive_bytes_total", GPU): 1e9, ("gpu_nvlink_transmit_bytes_total", GPU): 20e9}
-    facts = {
-        ("gpu_pcie_link_generation_max", GPU): 5.0,
-        ("gpu_pcie_link_width_max", GPU): 16.0,
-        ("gpu_nvlink_bandwidth_bytes_per_second", GPU): 100e9,
-    }
-    room = busy(12, 4.0, pcie | nvlink, gpu(graphics_engine_active=0.7), facts)
-    assert (pytest.approx(11 / 55), pytest.approx(20 / (100 * ACHIEVABLE.nvlink))) == (pressure(room, "pcie"), pressure(room, "link"))
-
-
-def test_each_absent_pressure_has_its_own_reason() -> None:
-    """One GPU has no link to others; what is not measured has the reason of its own counter."""
-    room = Derived()
-    lacking = (
-        Missing("heptascope_gpu_dram_active_ratio", Reason.PROFILER_LOCKED, "nsys holds them", GPU),
-        Missing("heptascope_gpu_pcie_receive_bytes_total", Reason.NOT_SUPPORTED, "", GPU),
-    )
-    for _ in range(12):
-        room.second({("engine_requests_running", RANK): 4.0, **gpu(graphics_engine_active=0.7, tensor_active=0.2)}, lacking)
-    assert (None, pytest.approx(0.2 / ACHIEVABLE.tensor)) == (pressure(room, "dram"), pressure(room, "tensor"))
-    assert {"dram": Reason.PROFILER_LOCKED, "pcie": Reason.NOT_SUPPORTED, "link": Reason.NOT_CONFIGURED} == {
-        resource: (why_pressure(room, resource) or (None,))[0] for resource in ("dram", "pcie", "link")
-    }
-
-
-def test_idle_has_no_pressure() -> None:
-    """Without work nothing limits, whatever the GPU does."""
-    room = busy(12, 0.0, {}, gpu(graphics_engine_active=0.7, dram_active=0.4, tensor_active=0.2))
-    assert {(None, Reason.IDLE)} == {
-        (pressure(room, r), (why_pressure(room, r) or (None,))[0]) for r in ("dram", "tensor", "pcie", "link", "host")
-    }
-
-
 # cache
 
 
@@ -362,40 +286,3 @@ def test_objectives_are_series() -> None:
     why = room.why("engine_slo_seconds", labels(latency="e2e_latency", **dict(RANK)))
     assert why is not None
     assert (Reason.NOT_CONFIGURED, True) == (why[0], "slo.e2e_latency" in why[1])
-
-
-# what a source supplies itself
-
-
-def test_given_values_are_not_derived_again() -> None:
-    """A source that gives a derivable value itself is believed, and pressures and host time follow from it."""
-    room = busy(12, 4.0, {(STEPS, RANK): 100.0}, gpu(graphics_engine_active=0.9), {(GAP, RANK): 0.5, (STEP, RANK): 0.02})
-    assert (0.5, 0.02, pytest.approx(0.01), 0.5) == (room.value(GAP), room.value(STEP), room.value(HOST), pressure(room, "host"))
-
-
-def test_given_activity_makes_pressure() -> None:
-    """So is one that gives the engine's mean activity and no GPU's."""
-    room = busy(12, 4.0, {}, {("engine_gpu_dram_active_ratio", RANK): 0.37})
-    assert pytest.approx(0.37 / ACHIEVABLE.dram) == pressure(room, "dram")
-
-
-def test_given_work_without_requests() -> None:
-    """An engine of which only is known that it works has pressures too."""
-    room = Derived()
-    for _ in range(12):
-        room.second({**ENGINE_INFO, ("engine_has_work", RANK): 1.0, **gpu(dram_active=0.37)})
-    assert pytest.approx(0.37 / ACHIEVABLE.dram) == pressure(room, "dram")
-
-
-def test_qualities_are_told() -> None:
-    """Derived values say that they are derived; a step time is approximate."""
-    room = busy(12, 4.0, {(STEPS, RANK): 100.0}, gpu(graphics_engine_active=0.8))
-    quality = room.store.snapshot(room.t).quality
-    assert (Quality.DERIVED, Quality.APPROXIMATE) == (quality[f"heptascope_{GAP}", RANK], quality[f"heptascope_{STEP}", RANK])
-
-
-def test_gpus_of_an_engine_are_told() -> None:
-    """Which GPU serves which rank is an info series."""
-    room = busy(3, 4.0, {}, gpu(graphics_engine_active=0.8))
-    assert 1.0 == live(room.store, "engine_gpu_info", labels(**dict(RANK), **dict(GPU)))
-    assert START + 2 == room.t

@@ -61,3 +61,20 @@ class Derived:
     def why(self, name: str, pairs: Labels = RANK) -> tuple[Reason, str] | None:
         """Return why a derived value is absent."""
         return next(((m.reason, m.detail) for m in self.store.missing() if m.signal == f"heptascope_{name}" and m.labels == pairs), None)
+
+
+def gpu(pairs: Labels = GPU, /, **ratios: float) -> dict[tuple[str, Labels], float]:
+    """Return what a GPU shows: it is there, and these activity ratios."""
+    return {("gpu_info", pairs): 1.0, **{(f"gpu_{what}_ratio", pairs): value for what, value in ratios.items()}}
+
+
+def busy(
+    seconds: int = 12, running: float = 4.0, rates: dict[tuple[str, Labels], float] | None = None, *gpus: dict[tuple[str, Labels], float]
+) -> Derived:
+    """Return a room in which an engine runs these requests on these GPUs, with counters that grow at these rates."""
+    room = Derived()
+    for second in range(seconds):
+        cards = {key: value for card in gpus for key, value in card.items()}
+        grown = {key: rate * second for key, rate in (rates or {}).items()}
+        room.second({("engine_requests_running", RANK): running, **cards, **grown})
+    return room
