@@ -5,21 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from heptascope import logs
 from heptascope.config import LogSettings
-
-
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    """Leave the root logger as it was."""
-    root, ours = logging.getLogger(), logging.getLogger("heptascope")
-    before = (root.handlers[:], root.level, ours.level)
-    yield
-    root.handlers[:], root.level, ours.level = before
 
 
 def test_text_is_one_line_with_time_level_and_room(capsys: pytest.CaptureFixture[str]) -> None:
