@@ -34,7 +34,7 @@ test-engines: $(VENV)/.dev tools ## Tests beside real engines on this machine's 
 	$(BIN)/python -m pytest -m engines -v
 
 bench: $(VENV)/.dev ## What it costs: processor time, memory, page latency.
-	@for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python "$$bench" || exit 1; done
+	@over=0; for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python "$$bench" || over=1; done; exit $$over
 
 reference: $(VENV)/.dev ## Write the pages that are made from code.
 	$(BIN)/python -m heptascope.surfaces.reference > docs/metrics.md
