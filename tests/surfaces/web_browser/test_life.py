@@ -61,6 +61,7 @@ def test_a_dead_source_and_its_reason(browser: Browser) -> None:
         assert "down" in row
         assert "47.3 s" in row
         assert "connection refused" in row
+        seen.page.wait_for_selector("text=engine_requests_running")
         assert "engine_requests_running" in seen.text("main")
 
 
