@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heptascope.model import Labels, Missing, Reason, labels
-from heptascope.signals.derive_engine import BUSY_SHARE_MINIMUM, FLAT_POINTS
+from heptascope.signals.derive_engine import FLAT_POINTS
+from heptascope.signals.derive_engine_steps import BUSY_SHARE_MINIMUM
 from support.feeding import GPU, RANK, Derived, busy, gpu
 
 OTHER = labels(gpu="1", uuid="GPU-b")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample, labels
 from heptascope.signals import derive_engine, derive_gpu
 from heptascope.signals.ceilings import CardPeaks
+from heptascope.signals.derive_engine_steps import BusyTime
+from heptascope.signals.engine_context import Context
 from heptascope.signals.mapping import gpu_of, map_gpus
 from heptascope.signals.store import Store
 
@@ -64,7 +66,7 @@ class Deriver:
         """Derive from `store`."""
         self._store = store
         self._settings = settings or DeriveSettings()
-        self._busy = derive_engine.BusyTime()
+        self._busy = BusyTime()
 
     def step(self, now: float) -> Reading:
         """Return the reading of everything that can be derived at `now`."""
@@ -84,9 +86,7 @@ class Deriver:
             key = dict(pairs)
             entity = (key.get("engine", ""), key.get("rank", ""))
             cards = [gpus[p] for p in (labels(gpu=g, uuid=u) for g, u in mapping.get(entity, ())) if p in gpus]
-            context = derive_engine.Context(
-                window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds, given
-            )
+            context = Context(window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds, given)
             had_work = derive_engine.derive_engine(context, out)
             for card in cards:
                 work.setdefault(card.pairs, set()).add(had_work)
