@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from heptascope.signals.rates import Growth, Share, growth, mean, points, share_positive
+from heptascope.signals.rates import Growth, Share, growth, mean, points, quantile, share_positive
 from heptascope.signals.window import Series
 from support.feeding import RANK, START
 
@@ -95,3 +95,21 @@ def test_the_share_weighs_time_not_polls() -> None:
     found = made(1.0, 1.0, 0.0)
     found.t[2] = at(4)
     assert Share(2.5 / 4, 0.25) == share_positive(found, at(4), 10.0)
+
+
+@pytest.mark.parametrize(
+    ("q", "counts", "expected"),
+    [
+        (0.5, {1.0: 10, 2.0: 20, math.inf: 20}, 1.0),
+        (0.75, {1.0: 10, 2.0: 20, math.inf: 20}, 1.5),
+        (0.95, {1.0: 0, 2.0: 90, math.inf: 100}, 2.0),
+        (0.25, {1.0: 10, math.inf: 10}, 0.25),
+        (0.5, {1.0: 0, 2.0: 0, math.inf: 0}, None),
+        (0.5, {1.0: 3, 2.0: 4}, None),
+        (0.5, {math.inf: 4}, None),
+        (0.5, {}, None),
+    ],
+)
+def test_quantile_is_the_one_of_prometheus(q: float, counts: dict[float, float], expected: float | None) -> None:
+    """Linear within a bucket; the last finite bound where the rank lies above it; None without counts or without +Inf."""
+    assert expected == quantile(q, counts)

@@ -12,6 +12,7 @@ from heptascope.model import Labels, Missing, Quality, Reading, Reason, Sample, 
 from heptascope.signals import derive_engine, derive_gpu
 from heptascope.signals.ceilings import CardPeaks
 from heptascope.signals.derive_engine_steps import BusyTime
+from heptascope.signals.derive_saturation import derive_saturation
 from heptascope.signals.engine_context import Context
 from heptascope.signals.mapping import gpu_of, map_gpus
 from heptascope.signals.store import Store
@@ -78,6 +79,7 @@ class Deriver:
         resting = {gpu_of(pairs) for pairs, card in gpus.items() if card.works is False}
         mapping, ambiguous = map_gpus(window, {**settings.engine_gpus, **_told(given)}, resting)
         work: dict[Labels, set[bool | None]] = {}
+        contexts, had = [], []
         for (engine, rank), mine in mapping.items():
             for gpu, uuid in mine:
                 out.add("heptascope_engine_gpu_info", labels(engine=engine, rank=rank, gpu=gpu, uuid=uuid), 1.0)
@@ -88,8 +90,11 @@ class Deriver:
             cards = [gpus[p] for p in (labels(gpu=g, uuid=u) for g, u in mapping.get(entity, ())) if p in gpus]
             context = Context(window, now, settings.window, pairs, cards, entity in ambiguous, reasons, settings.slo_seconds, given)
             had_work = derive_engine.derive_engine(context, out)
+            contexts.append(context)
+            had.append(had_work)
             for card in cards:
                 work.setdefault(card.pairs, set()).add(had_work)
+        derive_saturation(contexts, had, out)
         for pairs, card in gpus.items():
             if card.works is not None:
                 out.add("heptascope_gpu_has_work", pairs, float(card.works and work.get(pairs) != {False}))

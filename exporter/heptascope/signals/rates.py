@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
+from math import inf
 from typing import NamedTuple
 
 from heptascope.signals.window import Series
@@ -74,3 +76,20 @@ def share_positive(series: Series | None, now: float, span: float) -> Share | No
         ends = (values[i] > 0) + (values[i - 1] > 0)
         covered, likely, least = covered + step, likely + step * ends / 2, least + step * (ends == 2)
     return Share(likely / covered, least / covered) if covered > 0 else None
+
+
+def quantile(q: float, counts: Mapping[float, float]) -> float | None:
+    """Return a quantile of cumulative counts by upper bound, as Prometheus estimates it.
+
+    Linear within a bucket; the last finite bound where the rank lies above it; None without counts or without an infinite bound.
+    """
+    bounds = sorted(counts)
+    if len(bounds) < 2 or bounds[-1] != inf or counts[inf] <= 0:
+        return None
+    rank = q * counts[inf]
+    at = next(i for i, bound in enumerate(bounds) if counts[bound] >= rank)
+    if bounds[at] == inf:
+        return bounds[-2]
+    low, below = (bounds[at - 1], counts[bounds[at - 1]]) if at else (min(bounds[0], 0.0), 0.0)
+    inside = counts[bounds[at]] - below
+    return low + (bounds[at] - low) * ((rank - below) / inside if inside > 0 else 1.0)

@@ -211,5 +211,23 @@ ROWS: list[Signal] = [
         _DERIVED,
     ),
     _g("frontend_share_ratio", "ratio", _APP, "Share of a request's time spent outside the engine: HTTP time minus engine time.", _DERIVED),
+    Signal(
+        "heptascope_saturation_ratio",
+        Kind.GAUGE,
+        "ratio",
+        _APP,
+        (),
+        _DERIVED,
+        "Use of what binds first in this pod (the largest heptascope_saturation_limit_ratio), 0 to 1; 0 when idle.",
+    ),
+    Signal(
+        "heptascope_saturation_limit_ratio",
+        Kind.GAUGE,
+        "ratio",
+        _APP,
+        ("limit",),
+        _DERIVED,
+        "Use of one limit by the fullest rank (kv_cache, sequences, compute: tensor cores, slo: p95 latency over its objective), 0 to 1.",
+    ),
     _g("slo_seconds", "seconds", _APP, "Objective for a latency, from the configuration.", ("config",), ("latency",)),
 ]
