@@ -1,7 +1,8 @@
-"""Measure the whole daemon: processor time and memory beside a real engine page and replayed GPUs, rules included.
+"""Measure the whole daemon: processor time and memory beside a real engine page and GPUs, rules included.
 
-Run with `python tests/benchmarks/bench_daemon.py [SECONDS]`; prints one table. The engine's page comes over HTTP from this process,
-the daemon is a process of its own, and one scraper reads /metrics every 5 s. What the NVML calls themselves cost is in bench_gpu.py.
+The GPUs are those of this machine, or, where there are none, replayed ones. Run with `python tests/benchmarks/bench_daemon.py
+[SECONDS]`; prints one table. The engine's page comes over HTTP from this process, the daemon is a process of its own, and one scraper
+reads /metrics every 5 s. What the NVML calls themselves cost is in bench_gpu.py.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ CASES = (
     ("1 GPU at 10 Hz, 1 engine page at 1 Hz", 1, 0.1, 4.0),
     ("8 GPUs at 1 Hz, 1 engine page at 1 Hz", 8, 1.0, 5.0),
 )
-"""Name, GPUs, GPU interval in seconds, limit in percent of a core."""
+"""Name, replayed GPUs, GPU interval in seconds, limit in percent of a core."""
+REAL_CASES = (
+    ("this machine's GPU 0 at 1 Hz, 1 engine page", 0, 1.0, 1.5),
+    ("this machine's GPU 0 at 10 Hz, 1 engine page", 0, 0.1, 4.0),
+)
 
 
 class ManyGpus:
@@ -58,6 +63,7 @@ def work(url: str, gpus: int, interval: float, seconds: float) -> None:
     from heptascope.daemon import Daemon
     from heptascope.demo.scenarios import FOLDER
     from heptascope.sources.engine.source import EngineSource
+    from heptascope.sources.gpu.nvml import nvml_sources
     from heptascope.sources.host.source import HostSource
     from heptascope.sources.playback import replay_sources
     from heptascope.sources.recording import Recording
@@ -68,8 +74,11 @@ def work(url: str, gpus: int, interval: float, seconds: float) -> None:
 
     daemon = Daemon(build_pipeline(Settings(), {}))
     server = WebServer(create_app(daemon), "127.0.0.1", 0)
-    replayed = [source for source in replay_sources(Recording.open(FOLDER / SCENARIO)) if source.kind == "gpu"]
-    daemon.add([ManyGpus(source, gpus, interval) for source in replayed])
+    if gpus:
+        replayed = [source for source in replay_sources(Recording.open(FOLDER / SCENARIO)) if source.kind == "gpu"]
+        daemon.add([ManyGpus(source, gpus, interval) for source in replayed])
+    else:
+        daemon.add(nvml_sources(interval, devices=("0",)))
     daemon.add([EngineSource("vllm", url), HostSource(list)])
     daemon.start()
     server.start()
@@ -94,6 +103,8 @@ def _scrape(url: str, stop: threading.Event) -> None:
 
 def main(seconds: float) -> None:
     """Run each case in a process of its own and print the table."""
+    from bench_gpu import real_module
+
     from support.engine_server import Answer, EngineServer
 
     text = PAGE.read_text(encoding="utf-8")
@@ -102,7 +113,7 @@ def main(seconds: float) -> None:
     with EngineServer() as engine:
         engine.page(text)
         engine.answers["/version"] = Answer(b'{"version":"0.32.0"}', "application/json")
-        for name, gpus, interval, limit in CASES:
+        for name, gpus, interval, limit in CASES if real_module() is None else REAL_CASES:
             command = [sys.executable, __file__, "--work", engine.url, str(gpus), str(interval), str(seconds)]
             found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
             print(f"{name:<42} {found['percent']:12.2f} {limit:6.1f} {found['mib']:8.1f} {RSS_LIMIT_MIB:6.1f} {found['series']:7d}")

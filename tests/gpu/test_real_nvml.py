@@ -1,8 +1,4 @@
-"""The NVML sources on the GPUs of this machine, beside known work. Run by `make test-gpu`.
-
-The work is done by torch: by the Python that HEPTASCOPE_TORCH_PYTHON names, else by this one. What was measured is written to the
-file that HEPTASCOPE_GPU_RESULTS names, if it is set.
-"""
+"""The NVML sources on the GPUs of this machine, beside known work. Run by `make test-gpu`; conftest.py says what that needs."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -26,18 +20,6 @@ from support.gpu_real import SUPPORT, average, grown, integral, mean, opened, po
 from support.gpu_rows import reasons, value, values
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
-
-FLOPS_PER_CLOCK = 4096  # dense bf16 operations per SM and clock on Hopper
-
-
-@pytest.fixture(scope="module")
-def results() -> Iterator[dict[str, Any]]:
-    """Collect what the tests find; it is written to a file at the end."""
-    found: dict[str, Any] = {}
-    yield found
-    path = os.environ.get("HEPTASCOPE_GPU_RESULTS")
-    if path:
-        Path(path).write_text(json.dumps(found, indent=1) + "\n")
 
 
 def test_a_first_reading_tells_everything(results: dict[str, Any]) -> None:
@@ -70,26 +52,6 @@ def test_a_device_copy(results: dict[str, Any]) -> None:
     found = mean(readings, "dram_active") * peak
     results["copy"] = {**table(readings), "measured_gb_s": measured / 1e9, "dram_x_peak_gb_s": found / 1e9, "error": found / measured - 1}
     assert found == pytest.approx(measured, rel=0.015)
-
-
-def test_a_bf16_matmul(results: dict[str, Any]) -> None:
-    """Tensor active x SMs x 4096 x SM clock is an upper bound of the measured FLOP/s, some 10 % above it; the power cap shows."""
-    with opened() as (fast, slow), working("matmul") as load:
-        sms = int(dict(next(iter(values(slow.read(time.time()), "info"))))["sm_count"])
-        readings, begin, end = poll(fast, 6.0, 1.0)
-        measured = load.rate(begin, end)
-    bound = mean(readings, "tensor_active") * sms * FLOPS_PER_CLOCK * average(readings, "sm_clock_hertz")
-    capped = value(readings[-1], "throttle_seconds_total", reason="power_cap", gpu="0")
-    capped -= value(readings[0], "throttle_seconds_total", reason="power_cap", gpu="0")
-    results["matmul"] = {
-        **table(readings),
-        "measured_tflop_s": measured / 1e12,
-        "tensor_bound_tflop_s": bound / 1e12,
-        "measured_over_bound": measured / bound,
-        "power_cap_share": capped / (len(readings) - 1),
-    }
-    assert 0.8 < measured / bound < 1.02
-    assert mean(readings, "tensor_active") > 0.7
 
 
 def test_a_copy_from_the_host(results: dict[str, Any]) -> None:

@@ -47,6 +47,7 @@ class Load:
         command = [os.environ.get("HEPTASCOPE_TORCH_PYTHON", sys.executable), str(SUPPORT / "gpu_load.py"), kind]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._points: list[tuple[float, float]] = []
+        self._clocks: list[tuple[float, float]] = []
         self._started = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
         assert self._started.wait(120)
@@ -57,6 +58,11 @@ class Load:
         while self._points[-1][0] < end:
             time.sleep(0.01)
         return (self._done(end) - self._done(begin)) / (end - begin)
+
+    def clock(self, begin: float, end: float) -> float:
+        """Return the mean SM clock in hertz between two Unix times, as an SM counted it."""
+        found = [hertz for t, hertz in self._clocks if begin <= t <= end]
+        return sum(found) / len(found)
 
     def stop(self) -> None:
         """End the process."""
@@ -69,6 +75,8 @@ class Load:
         for line in self._process.stdout:
             point = json.loads(line)
             self._points.append((point["t"], point["done"]))
+            if "hz" in point:
+                self._clocks.append((point["t"], point["hz"]))
             if len(self._points) == 10:
                 self._started.set()
         self._started.set()
