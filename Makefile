@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
-SOURCES := exporter tests
+SOURCES := exporter tests dashboards
 DEMO ?=
 
 .DEFAULT_GOAL := help
@@ -40,6 +40,7 @@ reference: $(VENV)/.dev ## Write the pages that are made from code.
 	$(BIN)/python -m heptascope.surfaces.reference > docs/metrics.md
 	$(BIN)/heptascope rules render
 	PYTHONPATH=tests $(BIN)/python tests/support/alert_tests.py
+	$(BIN)/python dashboards/build.py
 
 format: $(VENV)/.dev ## Format the code.
 	$(BIN)/ruff check --fix --quiet $(SOURCES)

@@ -1,0 +1,1 @@
+"""Grafana boards, generated from the signal table and the catalogue."""

@@ -1,0 +1,94 @@
+"""PromQL for panels: selectors that follow the variables, rates, exact means, quantiles.
+
+Every selector asks for the labels that come from scraping (cluster to instance) with `=~`, and "All" stands for `.*`, which also
+matches a series that has no such label: a Prometheus without Kubernetes fills the same panels.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from boards import facts
+
+PLACE: Final = ("cluster", "namespace", "workload", "job", "pod", "instance")
+"""Labels of one exporter. Everything that joins two series joins by them."""
+
+RANK: Final = (*PLACE, "engine", "rank")
+GPU: Final = (*PLACE, "gpu")
+DEPLOYMENT: Final = ("cluster", "namespace", "workload")
+DEPLOYMENT_MODEL: Final = (*DEPLOYMENT, "model")
+
+ENGINE_NAME: Final = "{{pod}} {{instance}} {{engine}} {{rank}}"
+GPU_NAME: Final = "{{pod}} {{instance}} GPU {{gpu}}"
+POD_NAME: Final = "{{pod}} {{instance}}"
+DEPLOYMENT_NAME: Final = "{{cluster}} {{namespace}} {{workload}}"
+"""Legends. A label that is not there leaves nothing behind."""
+
+_PATTERNS: Final = ("=~", "!~", "!=", "=")
+
+
+def by(labels: tuple[str, ...]) -> str:
+    """Return labels as PromQL lists them."""
+    return ", ".join(labels)
+
+
+def matchers(*labels: str, **fixed: str) -> str:
+    """Return `{…}` that follows the variables named like `labels`; `fixed` values may start with an operator (`=~a|b`)."""
+    parts = [f'{label}=~"${label}"' for label in labels]
+    for label, value in fixed.items():
+        op = next((op for op in _PATTERNS if value.startswith(op)), "")
+        parts.append(f'{label}{op or "="}"{value.removeprefix(op)}"')
+    return "{" + ", ".join(parts) + "}"
+
+
+def sel(name: str, **fixed: str) -> str:
+    """Return a selector of a series of the exporter, following every variable that it has a label for."""
+    labels = [*PLACE]
+    labels += [label for label in ("engine", "gpu") if label not in fixed and facts.has(name, label)]
+    return name + matchers(*labels, **fixed)
+
+
+def findings(**fixed: str) -> str:
+    """Return a selector of findings. Those about a GPU have no engine, and the other way round, so neither variable narrows them."""
+    return "heptascope_finding" + matchers(*PLACE, **fixed)
+
+
+def rec(name: str, **fixed: str) -> str:
+    """Return a selector of a recorded series: its level names the labels that it has."""
+    level = name.partition(":")[0]
+    labels = [*PLACE] if level.startswith("pod") else []
+    labels += [word for word in level.split("_") if word in (*DEPLOYMENT, "model") and word not in fixed]
+    return name + matchers(*labels, **fixed)
+
+
+def rate(name: str, **fixed: str) -> str:
+    """Return the rate of a counter."""
+    return f"rate({sel(name, **fixed)}[$__rate_interval])"
+
+
+def exact(ratio: str, **fixed: str) -> str:
+    """Return the exact mean of a GPU ratio over each step: what its counter grew by, over the time that it covers."""
+    base = ratio.removesuffix("_ratio")
+    return f"{rate(base + '_seconds_total', **fixed)} / {rate(base + '_sampled_seconds_total', **fixed)}"
+
+
+def mean(histogram: str, **fixed: str) -> str:
+    """Return the mean of a histogram's observations."""
+    return f"{rate(histogram + '_sum', **fixed)} / {rate(histogram + '_count', **fixed)}"
+
+
+def quantile(q: str, histogram: str, labels: tuple[str, ...] = RANK) -> str:
+    """Return a quantile of a histogram, for each set of `labels`."""
+    return f"histogram_quantile({q}, sum by ({by(labels)}, le) ({rate(histogram + '_bucket')}))"
+
+
+def of_model(expr: str, *, rank: bool = True) -> str:
+    """Return `expr` for engines that serve the chosen model. `rank`: the expression has the label."""
+    labels = (*PLACE, "engine", "rank") if rank else (*PLACE, "engine")
+    return f"({expr})\nand on ({by(labels)}) heptascope_engine_info{matchers(*PLACE, 'engine', 'model')}"
+
+
+def coded(name: str, label: str, values: tuple[str, ...], labels: tuple[str, ...], **fixed: str) -> str:
+    """Return a state as a number from 1 on: which of `values` the label of the series with value 1 has."""
+    parts = [f"{code} * {sel(name, **{label: value}, **fixed)}" for code, value in enumerate(values, 1)]
+    return f"max by ({by(labels)}) (\n  " + "\n  or ".join(parts) + "\n)"
