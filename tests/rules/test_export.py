@@ -41,6 +41,14 @@ def test_a_firing_rule_is_a_finding() -> None:
     } == dict(found["heptascope_finding"])
 
 
+def test_a_root_fault_is_its_own_series() -> None:
+    """A fault that another one explains is a finding, but not one to mend."""
+    tax = rule("Tax", f"{WAITING} > 0", topic="recompute")
+    found = values(Room(rule(explains=("Tax",)), tax, hold=0.0), *BUSY, (KV, A, 0.95), (WAITING, A, 5.0))
+    assert ["Full", "Tax"] == sorted(dict(pairs)["rule"] for pairs, _ in found["heptascope_finding"])
+    assert ((labels(rule="Full", layer="memory", severity="warning", engine="a", rank="0"), 1.0),) == found["heptascope_finding_root"]
+
+
 def test_an_unknown_rule_is_its_own_series() -> None:
     """What cannot be judged is never the absence of a finding."""
     found = values(Room(*ROOM_RULES, hold=0.0), *BUSY, (KV, A, 0.1), (WAITING, A, 1.0), (POWER, GPU, 1.0))

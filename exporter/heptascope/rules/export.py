@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from heptascope.model import FindingState, Labels, Layer, RuleKind, VerdictState, labels
 from heptascope.rules.judge import Finding
-from heptascope.rules.verdict import Verdict
+from heptascope.rules.verdict import Claim, Verdict
 
 Values = Mapping[str, tuple[tuple[Labels, float], ...]]
 
@@ -24,6 +24,12 @@ def _finding_labels(f: Finding) -> dict[str, str]:
         "rank": row.get("rank", ""),
         "gpu": row.get("gpu", ""),
     }
+
+
+def _root_labels(c: Claim) -> Labels:
+    row = dict(c.entity)
+    about = {label: row.get(label, "") for label in ("engine", "rank", "gpu")}
+    return labels(rule=c.rule, layer=c.layer.value, severity=c.severity, **about)
 
 
 def layer_states(verdict: Verdict, findings: Iterable[Finding]) -> dict[Layer, str]:
@@ -49,10 +55,11 @@ def layer_states(verdict: Verdict, findings: Iterable[Finding]) -> dict[Layer, s
 
 
 def verdict_values(verdict: Verdict, findings: list[Finding]) -> Values:
-    """Return `heptascope_finding`, `_finding_unknown`, `_limiter`, `_layer_state` and `_verdict`."""
+    """Return `heptascope_finding`, `_finding_root`, `_finding_unknown`, `_limiter`, `_layer_state` and `_verdict`."""
     each = verdict.engines or (verdict,)
     firing = [(labels(severity=f.rule.severity, **_finding_labels(f)), 1.0) for f in findings if f.state is FindingState.FIRING]
     unknown = [(labels(**_finding_labels(f)), 1.0) for f in findings if f.state is FindingState.CANNOT_TELL]
+    root = [(pairs, 1.0) for pairs in dict.fromkeys(_root_labels(claim) for v in each for claim in v.faults)]
     limiter, layer, state = [], [], []
     for v in each:
         mine = [f for f in findings if dict(f.instance.pairs).get("engine", v.engine) == v.engine]
@@ -63,6 +70,7 @@ def verdict_values(verdict: Verdict, findings: list[Finding]) -> Values:
         state += [(labels(state=s.value, engine=v.engine), float(s is v.state)) for s in VerdictState]
     return {
         "heptascope_finding": tuple(firing),
+        "heptascope_finding_root": tuple(root),
         "heptascope_finding_unknown": tuple(unknown),
         "heptascope_limiter": tuple(limiter),
         "heptascope_layer_state": tuple(layer),

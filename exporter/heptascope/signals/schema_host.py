@@ -47,6 +47,13 @@ ROWS: list[Signal] = [
         "Time for which threads of the process were runnable and waited for a CPU (schedstat).",
     ),
     _h("process_busiest_thread_cpu_seconds_total", _C, "seconds", _PROCESS, "CPU time of the thread that ran most, summed per interval."),
+    _h(
+        "process_busiest_thread_info",
+        _I,
+        "",
+        (*_PROCESS, "thread", "tid"),
+        "The thread that ran most over the last ten reads: its name and its number, value 1.",
+    ),
     _h("process_threads", _G, "", _PROCESS, "Threads of the process."),
     _h("process_resident_bytes", _G, "bytes", _PROCESS, "Resident memory of the process."),
     _h("process_allowed_cpus", _G, "", _PROCESS, "CPUs on which the process may run (affinity)."),
@@ -100,6 +107,13 @@ ROWS: list[Signal] = [
     _own("process_resident_bytes", _G, "bytes", (), "Resident memory of heptascope."),
     # the verdict
     _own("finding", _G, "", ("rule", "layer", "kind", "severity", "engine", "rank", "gpu"), "1 while a rule of the catalogue fires."),
+    _own(
+        "finding_root",
+        _G,
+        "",
+        ("rule", "layer", "severity", "engine", "rank", "gpu"),
+        "1 for a firing fault that no other fault explains: what to mend.",
+    ),
     _own("finding_unknown", _G, "", ("rule", "layer", "kind", "engine", "rank", "gpu"), "1 while a rule cannot be judged."),
     _own("limiter", _G, "", ("layer", "rule", "engine"), "1 for the rule that says what bounds the engine now."),
     _own("layer_state", _G, "", ("layer", "state", "engine"), "1 for the state that a layer is in, 0 for the others."),

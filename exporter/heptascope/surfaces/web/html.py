@@ -16,7 +16,8 @@ _ACTIVITY = {row.integral for row in SCHEMA.values() if row.integral}
 _HIDDEN = (
     {"heptascope_source_up", "heptascope_source_age_seconds", "heptascope_source_duration_seconds", "heptascope_source_failures_total"}
     | {"heptascope_source_info", "heptascope_signal_unavailable", "heptascope_build_info"}
-    | {"heptascope_verdict", "heptascope_limiter", "heptascope_layer_state", "heptascope_finding", "heptascope_finding_unknown"}
+    | {"heptascope_verdict", "heptascope_limiter", "heptascope_layer_state"}
+    | {"heptascope_finding", "heptascope_finding_root", "heptascope_finding_unknown"}
     | _ACTIVITY
     | {name.replace("_seconds_total", "_sampled_seconds_total") for name in _ACTIVITY}
 )
