@@ -57,10 +57,10 @@ class _Row(_Section):
         allowed = _READS[_kind(self.signal)]
         if self.read not in allowed:
             raise ValueError(f"{self.signal} is a {_kind(self.signal)}; read it as {' or '.join(allowed)}")
-        wanted = {LABELS[self.signal]} if self.signal in LABELS else set()
+        wanted = set(LABELS.get(self.signal, ()))
         given = {*self.keep.values(), *self.always}
         if given != wanted:
-            told = f"the label {wanted.pop()}" if wanted else "no further label"
+            told = f"the label {' and '.join(sorted(wanted))}" if wanted else "no further label"
             raise ValueError(f"{self.signal} has {told}; fit keep (label on the page: ours) and always (ours: value)")
         return self
 

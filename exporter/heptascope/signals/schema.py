@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from heptascope.signals import schema_engine, schema_gpu, schema_host, schema_trace
+from heptascope.signals import schema_engine, schema_engine_inside, schema_gpu, schema_host, schema_trace
 from heptascope.signals.schema_row import Kind, Signal
 
-SCHEMA: dict[str, Signal] = {row.name: row for page in (schema_gpu, schema_engine, schema_trace, schema_host) for row in page.ROWS}
+_PAGES = (schema_gpu, schema_engine, schema_engine_inside, schema_trace, schema_host)
+SCHEMA: dict[str, Signal] = {row.name: row for page in _PAGES for row in page.ROWS}
 """Every signal by name, in the order in which `/metrics` shows them."""
 
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")

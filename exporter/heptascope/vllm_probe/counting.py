@@ -1,4 +1,4 @@
-"""What the probe does in the engine's path: read a clock, add to a list. Publishing happens in a thread of its own.
+"""What the probe does in the engine core's path: read a clock, add to a list. Publishing happens in a thread of its own.
 
 A list's items are added to by the engine's thread only; the publisher copies the whole list in one call, which the interpreter
 lock makes one consistent picture.
@@ -6,14 +6,12 @@ lock makes one consistent picture.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import Any
 
-from heptascope.vllm_probe.layout import LIMIT, PHASE_WIDTH, PHASES, REQUESTS, STEPS, TOKENS, WIDTH, Writer
+from heptascope.vllm_probe.layout import DECODE, LIMIT, PHASE_WIDTH, PHASES, PREFILL, RECOMPUTED, STEPS, WIDTH
 
-PUBLISH_SECONDS = 0.5
 SCHEDULE, MODEL, UPDATE, OUTPUT = (PHASES.index(name) * PHASE_WIDTH for name in ("schedule", "model", "update", "output"))
 _SUM = PHASE_WIDTH - 1
 Fail = Callable[[BaseException], None]
@@ -21,12 +19,22 @@ Fail = Callable[[BaseException], None]
 
 
 class Counts:
-    """The numbers of one engine core."""
+    """The numbers of one engine core.
+
+    `prefilling` holds the requests of whose prompt a part is computed, and how long it is; `given_up` those that were preempted, and
+    how many tokens they had computed.
+    """
 
     def __init__(self) -> None:
         """Start at nothing."""
         self.values = [0] * WIDTH
         self.schedule_ns = self.update_ns = self.step_ns = 0
+        self.prefilling: dict[str, int] = {}
+        self.given_up: dict[str, int] = {}
+
+    def picture(self) -> tuple[int, ...]:
+        """Return the numbers as they are now."""
+        return tuple(self.values)
 
 
 Function = Callable[..., Any]
@@ -34,7 +42,7 @@ Function = Callable[..., Any]
 
 def around_schedule(original: Function, counts: Counts, fail: Fail) -> Function:
     """Return `Scheduler.schedule` with its time, the batch that it made, and the limit that kept requests waiting."""
-    values = counts.values
+    values, prefilling, given_up = counts.values, counts.prefilling, counts.given_up
 
     def schedule(self: Any, *args: Any, **kwargs: Any) -> Any:
         began = perf_counter_ns()
@@ -44,8 +52,12 @@ def around_schedule(original: Function, counts: Counts, fail: Fail) -> Function:
             values[SCHEDULE + (spent.bit_length() >> 1)] += 1
             values[SCHEDULE + _SUM] += spent
             tokens = result.total_num_scheduled_tokens
-            values[TOKENS] += tokens
-            values[REQUESTS] += len(result.num_scheduled_tokens)
+            if prefilling or given_up or result.scheduled_new_reqs:
+                prompts = _prompt_tokens(self, result, counts)
+                values[PREFILL] += prompts
+                values[DECODE] += tokens - prompts
+            else:
+                values[DECODE] += tokens
             if self.waiting:
                 full = len(self.running) >= self.max_num_running_reqs
                 values[LIMIT + (0 if full else 1 if tokens >= self.max_num_scheduled_tokens else 2)] += 1
@@ -54,6 +66,67 @@ def around_schedule(original: Function, counts: Counts, fail: Fail) -> Function:
         return result
 
     return schedule
+
+
+def _prompt_tokens(scheduler: Any, result: Any, counts: Counts) -> int:
+    """Return how many of the scheduled tokens are of prompts, or computed again; looks only at requests for which that can be so."""
+    found, scheduled, requests = 0, result.num_scheduled_tokens, scheduler.requests
+    for request_id, length in list(counts.prefilling.items()):
+        found += scheduled.get(request_id, 0)
+        if request_id not in requests or requests[request_id].num_computed_tokens >= length:
+            del counts.prefilling[request_id]
+    begun = {new.req_id for new in result.scheduled_new_reqs}
+    if counts.given_up:
+        begun |= _count_again(requests, scheduled, counts)
+    for request_id in begun:
+        found += scheduled[request_id]
+        request = requests[request_id]
+        if request.num_computed_tokens < request.num_tokens:
+            counts.prefilling[request_id] = request.num_tokens
+    return found
+
+
+def _count_again(requests: Mapping[str, Any], scheduled: Mapping[str, int], counts: Counts) -> set[str]:
+    """Count what preempted requests that run again must compute again, and return them; the prefix cache may still hold a part."""
+    again = counts.given_up.keys() & scheduled.keys()
+    for request_id in again:
+        kept = requests[request_id].num_computed_tokens - scheduled[request_id]
+        counts.values[RECOMPUTED] += max(counts.given_up.pop(request_id) - kept, 0)
+    for request_id in counts.given_up.keys() - requests.keys():
+        del counts.given_up[request_id]
+    return again
+
+
+def _give_up(request: Any, counts: Counts) -> None:
+    counts.given_up[request.request_id] = request.num_computed_tokens
+    counts.prefilling.pop(request.request_id, None)
+
+
+def around_preempt(original: Function, counts: Counts, fail: Fail) -> Function:
+    """Return `Scheduler._preempt_request`, which throws away what a request has computed."""
+
+    def preempt_request(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            _give_up(request, counts)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
+            fail(error)
+        return original(self, request, *args, **kwargs)
+
+    return preempt_request
+
+
+def around_free(original: Function, counts: Counts, fail: Fail) -> Function:
+    """Return `KVCacheManager.free`: in releases without a function for preemption, a request that still runs loses its blocks by that."""
+
+    def free(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if request.status.name == "RUNNING":
+                _give_up(request, counts)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
+            fail(error)
+        return original(self, request, *args, **kwargs)
+
+    return free
 
 
 def around_update(original: Function, counts: Counts, fail: Fail) -> Function:
@@ -117,30 +190,3 @@ def around_loop(original: Function, counts: Counts, fail: Fail, begin: Callable[
         return result
 
     return process_engine_step
-
-
-class Publisher:
-    """Writes the numbers down twice a second, from a thread of its own, whether the engine works or waits."""
-
-    def __init__(self, counts: Counts, writer: Writer, fail: Fail) -> None:
-        """Start to write."""
-        self._counts, self._writer, self._fail = counts, writer, fail
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="heptascope-probe", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread and remove the file."""
-        self._ended.set()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(timeout=2 * PUBLISH_SECONDS)
-        self._writer.close()
-
-    def _run(self) -> None:
-        try:
-            while True:
-                self._writer.write(tuple(self._counts.values))
-                if self._ended.wait(PUBLISH_SECONDS):
-                    return
-        except Exception as error:  # noqa: BLE001  # a full disk or the like must not reach the engine
-            self._fail(error)

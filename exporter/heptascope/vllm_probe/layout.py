@@ -15,20 +15,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 MAGIC = b"HEPTAPRB"
-LAYOUT = 1
+LAYOUT = 2
 SUFFIX = ".probe"
+CORE, FRONTEND = 0, 1
+"""Who writes: an engine core, which has a rank, or an API server, which serves them all."""
+
 PHASES = ("schedule", "model", "update", "output")
 LIMITS = ("sequences", "tokens", "kv_cache")
+FRONT = ("event_loop_lag", "tokenize")
 BUCKETS = 33
 """Bucket n holds durations whose number of binary digits in ns is 2n or 2n + 1: the cheapest logarithm there is."""
 
 PHASE_WIDTH = BUCKETS + 1  # counts of each bucket, and the sum in ns
 STEPS = len(PHASES) * PHASE_WIDTH
-TOKENS, REQUESTS = STEPS + 1, STEPS + 2
-LIMIT = STEPS + 3
-WIDTH = LIMIT + len(LIMITS)
+PREFILL, DECODE, RECOMPUTED = STEPS + 1, STEPS + 2, STEPS + 3
+LIMIT = STEPS + 4
+FRONT_AT = LIMIT + len(LIMITS)
+WIDTH = FRONT_AT + len(FRONT) * PHASE_WIDTH
 
-_HEADER = struct.Struct("<8sIIQQI4x32s")  # magic, layout, number of values, pid, start (Unix ns), rank, engine version
+_HEADER = struct.Struct("<8sIIQQII32s")  # magic, layout, number of values, pid, start (Unix ns), rank, role, engine version
 _GUARD = struct.Struct("<QQ")  # sequence, heartbeat (Unix ns)
 _VALUES = struct.Struct(f"<{WIDTH}Q")
 _SEQUENCE = struct.Struct("<Q")
@@ -54,6 +59,7 @@ class Block(NamedTuple):
     pid: int
     start: int
     rank: int
+    role: int
     version: str
     heartbeat: float
     values: tuple[int, ...]
@@ -62,10 +68,10 @@ class Block(NamedTuple):
 class Writer:
     """Owns one file. Used by one thread."""
 
-    def __init__(self, folder: Path, rank: int, version: str) -> None:
+    def __init__(self, folder: Path, rank: int, version: str, role: int = CORE) -> None:
         """Make the file complete before it gets its name. Raises OSError."""
-        self.path = folder / f"vllm-{rank}-{os.getpid()}{SUFFIX}"
-        header = _HEADER.pack(MAGIC, LAYOUT, WIDTH, os.getpid(), time.time_ns(), rank, version.encode()[:32])
+        self.path = folder / f"vllm-{rank if role == CORE else 'front'}-{os.getpid()}{SUFFIX}"
+        header = _HEADER.pack(MAGIC, LAYOUT, WIDTH, os.getpid(), time.time_ns(), rank, role, version.encode()[:32])
         fresh = self.path.with_suffix(".new")
         fresh.write_bytes(header + bytes(SIZE - len(header)))
         with fresh.open("r+b") as file:
@@ -96,14 +102,14 @@ def read_block(path: Path) -> Block | None:
             return None
         if len(content) != SIZE:
             return None
-        magic, layout, width, pid, start, rank, version = _HEADER.unpack_from(content)
+        magic, layout, width, pid, start, rank, role, version = _HEADER.unpack_from(content)
         if (magic, layout, width) != (MAGIC, LAYOUT, WIDTH):
             return None
         sequence, heartbeat = _GUARD.unpack_from(content, _GUARD_AT)
         again = _sequence_of(path)
         if sequence and sequence % 2 == 0 and sequence == again:
             text = version.rstrip(b"\0").decode("ascii", "replace")
-            return Block(pid, start, rank, text, heartbeat / 1e9, _VALUES.unpack_from(content, _VALUES_AT))
+            return Block(pid, start, rank, role, text, heartbeat / 1e9, _VALUES.unpack_from(content, _VALUES_AT))
     return None
 
 

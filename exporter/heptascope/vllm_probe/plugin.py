@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import importlib
 import logging
@@ -13,8 +14,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from heptascope.vllm_probe.counting import Counts, Publisher, around_loop, around_schedule, around_step, around_update
-from heptascope.vllm_probe.layout import Writer
+from heptascope.vllm_probe.counting import (
+    Counts,
+    around_free,
+    around_loop,
+    around_preempt,
+    around_schedule,
+    around_step,
+    around_update,
+)
+from heptascope.vllm_probe.frontend import FrontCounts, LoopWatch, around_output_handler, around_tokenizer
+from heptascope.vllm_probe.layout import CORE, FRONTEND, Writer
+from heptascope.vllm_probe.publishing import Publisher
 
 log = logging.getLogger("vllm.heptascope")
 
@@ -24,6 +35,12 @@ SUPPORTED = ((0, 11), (0, 32))
 """The minor releases on which the tests run it. Others have not been tried and are refused, unless the variable above is set."""
 
 _CORE, _SCHEDULER = "vllm.v1.engine.core", "vllm.v1.core.sched.scheduler"
+_CACHE, _FRONT = "vllm.v1.core.kv_cache_manager", "vllm.v1.engine.async_llm"
+_TOKENIZER = "transformers.tokenization_utils_base"
+
+Plan = list[tuple[type, str, Callable[[Any], Any]]]
+"""Class, function of it, and what makes the function that takes its place."""
+
 _state: Probe | None = None
 
 
@@ -33,35 +50,57 @@ class Probe:
     def __init__(self, folder: Path, version: str) -> None:
         """Wrap nothing yet."""
         self._folder, self._version = folder, version
-        self.counts = Counts()
+        self.counts, self.front = Counts(), FrontCounts()
         self._originals: list[tuple[type, str, Any]] = []
         self._publisher: Publisher | None = None
+        self._watch: LoopWatch | None = None
 
     def wrap(self) -> None:
         """Wrap the engine's functions. Raises AttributeError or ImportError if they are not there."""
-        core, scheduler = importlib.import_module(_CORE), importlib.import_module(_SCHEDULER)
-        counts = self.counts
-        plan: list[tuple[type, str, Callable[[Any], Any]]] = [
-            (scheduler.Scheduler, "schedule", lambda f: around_schedule(f, counts, self.fail)),
-            (scheduler.Scheduler, "update_from_output", lambda f: around_update(f, counts, self.fail)),
-            (core.EngineCore, "step", lambda f: around_step(f, counts, self.fail)),
-            (core.EngineCore, "step_with_batch_queue", lambda f: around_step(f, counts, self.fail)),
-            (core.EngineCoreProc, "_process_engine_step", lambda f: around_loop(f, counts, self.fail, self.begin)),
-        ]
-        found = [(owner, name, getattr(owner, name), around) for owner, name, around in plan]
+        found = [(owner, name, getattr(owner, name), around) for owner, name, around in (*self._core_plan(), *self._front_plan())]
         for owner, name, original, around in found:
             self._originals.append((owner, name, original))
             setattr(owner, name, wraps(original)(around(original)))
 
-    def begin(self, core: Any) -> None:
+    def _core_plan(self) -> Plan:
+        core, scheduler, counts = importlib.import_module(_CORE), importlib.import_module(_SCHEDULER).Scheduler, self.counts
+        plan: Plan = [
+            (scheduler, "schedule", lambda f: around_schedule(f, counts, self.fail)),
+            (scheduler, "update_from_output", lambda f: around_update(f, counts, self.fail)),
+            (core.EngineCore, "step", lambda f: around_step(f, counts, self.fail)),
+            (core.EngineCore, "step_with_batch_queue", lambda f: around_step(f, counts, self.fail)),
+            (core.EngineCoreProc, "_process_engine_step", lambda f: around_loop(f, counts, self.fail, self.begin_core)),
+        ]
+        if hasattr(scheduler, "_preempt_request"):
+            return [*plan, (scheduler, "_preempt_request", lambda f: around_preempt(f, counts, self.fail))]
+        manager = importlib.import_module(_CACHE).KVCacheManager
+        return [*plan, (manager, "free", lambda f: around_free(f, counts, self.fail))]
+
+    def _front_plan(self) -> Plan:
+        client = importlib.import_module(_FRONT).AsyncLLM
+        tokenizer = importlib.import_module(_TOKENIZER).PreTrainedTokenizerBase
+        return [
+            (client, "_run_output_handler", lambda f: around_output_handler(f, self.fail, self.begin_frontend)),
+            (tokenizer, "__call__", lambda f: around_tokenizer(f, self.front, self.fail)),
+        ]
+
+    def begin_core(self, core: Any) -> None:
         """Start to publish, at the first turn of the loop of an engine core: only its process has one."""
         try:
             rank = int(getattr(core.vllm_config.parallel_config, "data_parallel_rank", 0))
-            self._publisher = Publisher(self.counts, Writer(self._folder, rank, self._version), self.fail)
-            atexit.register(self.stop)
-            log.info("heptascope's probe writes to %s", self._folder)
+            self._publish(self.counts.picture, Writer(self._folder, rank, self._version, CORE))
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
             self.fail(error)
+
+    def begin_frontend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start to watch the event loop of an API server, and to publish. Raises OSError."""
+        self._publish(self.front.picture, Writer(self._folder, 0, self._version, FRONTEND))
+        self._watch = LoopWatch(loop, self.front, self.fail)
+
+    def _publish(self, picture: Callable[[], tuple[int, ...]], writer: Writer) -> None:
+        self._publisher = Publisher(picture, writer, self.fail)
+        atexit.register(self.stop)
+        log.info("heptascope's probe writes to %s", self._folder)
 
     def fail(self, error: BaseException) -> None:
         """Put the engine's own functions back and say so once."""
@@ -74,6 +113,8 @@ class Probe:
         for owner, name, original in self._originals:
             setattr(owner, name, original)
         self._originals = []
+        if self._watch is not None:
+            self._watch.ended = True
         publisher, self._publisher = self._publisher, None
         if publisher is not None:
             publisher.stop()

@@ -43,6 +43,10 @@ SIGNALS: tuple[str, ...] = (
     "steps_total",
     "step_tokens_total",
     "step_phase_seconds",
+    "batch_tokens_total",
+    "recomputed_tokens_total",
+    "frontend_event_loop_lag_seconds",
+    "frontend_tokenize_seconds",
     "stage_seconds_total",
     "graph_passes_total",
     "time_to_first_token_seconds",
@@ -70,11 +74,24 @@ OPTIONAL: tuple[str, ...] = (
     "last_step_tokens",
     "latency_seconds_total",
     "latency_observations_total",
+    "recent_latency_seconds",
+    "latency_quantile_seconds",
+    "reported_generation_tokens_per_second",
+    "last_step_used_graph",
     "step_seconds",
     "spec_acceptance_ratio",
     "spec_accepted_length_tokens",
 )
 """Signals that stand in for others, or that are derived where the engine does not give them: nobody has to answer for these."""
+
+PROBED: tuple[str, ...] = (
+    "step_phase_seconds",
+    "batch_tokens_total",
+    "recomputed_tokens_total",
+    "frontend_event_loop_lag_seconds",
+    "frontend_tokenize_seconds",
+)
+"""Signals that only the in-engine probe can give for vLLM."""
 
 SETTINGS: dict[str, str] = {
     "max_num_seqs": "sequence_limit",
@@ -95,6 +112,8 @@ API_SERVERS = "api_server_count"
 HISTOGRAMS: frozenset[str] = frozenset(
     {
         "step_phase_seconds",
+        "frontend_event_loop_lag_seconds",
+        "frontend_tokenize_seconds",
         "time_to_first_token_seconds",
         "inter_token_latency_seconds",
         "time_per_output_token_seconds",
@@ -109,16 +128,19 @@ HISTOGRAMS: frozenset[str] = frozenset(
 )
 """The signals that are histograms; others are counters if their name ends in `_total`, else gauges."""
 
-LABELS: dict[str, str] = {
-    "requests_finished_total": "reason",
-    "requests_rejected_total": "reason",
-    "http_requests_total": "status",
-    "stage_seconds_total": "stage",
-    "step_phase_seconds": "phase",
-    "step_bound_total": "limit",
-    "graph_passes_total": "mode",
-    "latency_seconds_total": "latency",
-    "latency_observations_total": "latency",
-    "spec_accepted_tokens_per_position_total": "position",
+LABELS: dict[str, tuple[str, ...]] = {
+    "requests_finished_total": ("reason",),
+    "requests_rejected_total": ("reason",),
+    "http_requests_total": ("status",),
+    "stage_seconds_total": ("stage",),
+    "step_phase_seconds": ("phase",),
+    "step_bound_total": ("limit",),
+    "batch_tokens_total": ("kind",),
+    "graph_passes_total": ("mode",),
+    "latency_seconds_total": ("latency",),
+    "latency_observations_total": ("latency",),
+    "recent_latency_seconds": ("latency",),
+    "latency_quantile_seconds": ("latency", "quantile"),
+    "spec_accepted_tokens_per_position_total": ("position",),
 }
-"""The label that a signal has beside engine and rank."""
+"""The labels that a signal has beside engine and rank."""

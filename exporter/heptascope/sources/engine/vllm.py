@@ -9,7 +9,7 @@ from heptascope.sources.base import SourceError
 from heptascope.sources.engine import vllm_facts as facts_of
 from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, register
 from heptascope.sources.engine.extract import TableReader
-from heptascope.sources.engine.names import SIGNALS
+from heptascope.sources.engine.names import PROBED, SIGNALS
 from heptascope.sources.engine.page import GAUGE, Document
 from heptascope.sources.engine.table import Read, Row, Table, Take
 from heptascope.sources.engine.version import version
@@ -170,7 +170,8 @@ class _Session:
         facts_of.capacity(facts, out)
         facts_of.switches(facts, out)
         facts_of.configuration(facts, out)
-        out.lack("step_phase_seconds", _NO_PROBE)
+        for signal in PROBED:
+            out.lack(signal, _NO_PROBE)
         out.settings(context, facts.ranks)
 
 

@@ -25,6 +25,7 @@ _CHOSEN = (
     "cpu_offload_gb",
     "enable_prefix_caching",
     "gpu_memory_utilization",
+    "kv_cache_max_concurrency",
     "kv_cache_memory_bytes",
     "kv_offloading_backend",
     "kv_offloading_size",
