@@ -40,6 +40,7 @@ reference: $(VENV)/.dev ## Write the pages that are made from code.
 	$(BIN)/python -m heptascope.surfaces.reference > docs/metrics.md
 	$(BIN)/heptascope rules render
 	PYTHONPATH=tests $(BIN)/python tests/support/alert_tests.py
+	PYTHONPATH=tests $(BIN)/python tests/support/helm_reference.py
 	$(BIN)/python dashboards/build.py
 
 format: $(VENV)/.dev ## Format the code.

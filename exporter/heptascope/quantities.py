@@ -73,4 +73,4 @@ _LISTEN_SCHEMA = _schema("string", "integer", examples=[":17007", "127.0.0.1:170
 Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration, when_used="json"), _DURATION_SCHEMA]
 Size = Annotated[int, BeforeValidator(parse_size), PlainSerializer(format_size, when_used="json"), _SIZE_SCHEMA]
 Listen = Annotated[str, BeforeValidator(_listen), _LISTEN_SCHEMA]
-DeviceList = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+DeviceList = Annotated[tuple[str, ...], BeforeValidator(_texts), WithJsonSchema({"type": "array", "items": {"type": ["string", "integer"]}})]
