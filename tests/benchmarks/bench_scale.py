@@ -3,7 +3,8 @@
 Run with `python tests/benchmarks/bench_scale.py [PODS] [MINUTES]`. Two demos give real pages; a load generator serves them, varied, as
 PODS pods on one loopback port; the real Prometheus scrapes all of them every 15 s and evaluates every rendered rule file. Every twentieth
 pod preempts. Prints one table after MINUTES (more than the rules' window of five) and exits 1 if a group takes longer than the limit:
-groups are evaluated beside each other, so the slowest says how late an alert can be. The sum says how much of a core they use.
+groups are evaluated beside each other, so the slowest says how late an alert can be. The sum says how much of a core they use. Beside the
+committed rules it evaluates the layers' files of `judge=sidecar`, which take the place of theirs in a large fleet: that sum has the limit.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ import time
 import urllib.request
 from pathlib import Path
 
+from heptascope.rules.load import load
+from heptascope.surfaces.alerts.catalogue import layer_files
+from heptascope.surfaces.alerts.settings import RenderSettings
+from heptascope.surfaces.alerts.yaml_text import to_yaml
+
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
@@ -24,13 +30,14 @@ from support.heptascope_process import Running  # noqa: E402
 from support.prometheus import Prometheus, free_port, running_prometheus  # noqa: E402
 
 LIMIT_SECONDS = 1.0
+COUNTED = "(counted)"
 KINDS = {"good": "decode-c64", "bad": "kv-severe"}
 BAD_EVERY, PODS_PER_WORKLOAD = 20, 25
 WARM_SECONDS, APART_SECONDS = 20.0, 10.0
 INTERVAL_SECONDS = 15
 CONFIG = """
 global: {{scrape_interval: {interval}s, scrape_timeout: 10s, evaluation_interval: {interval}s}}
-rule_files: ['{rules}/*.yaml']
+rule_files: ['{rules}/*.yaml', '{counted}/*.yaml']
 scrape_configs:
   - {{job_name: heptascope, file_sd_configs: [{{files: ['{targets}']}}]}}
 """
@@ -66,6 +73,14 @@ def targets(pods: int, port: int) -> str:
     return json.dumps(rows)
 
 
+def write_counted(folder: Path) -> Path:
+    """Write the layers' rules as they are where the sidecars judge; return the folder."""
+    folder.mkdir()
+    for file in layer_files(load(), RenderSettings(judge="sidecar")):
+        (folder / f"{file.name}.yaml").write_text(to_yaml(file.as_dict(), f"# {file.about}"), encoding="utf-8")
+    return folder
+
+
 def own_metrics(server: Prometheus) -> dict[str, float]:
     """Return what Prometheus says about itself."""
     with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:  # noqa: S310  # our own URL
@@ -74,9 +89,14 @@ def own_metrics(server: Prometheus) -> dict[str, float]:
 
 
 def group_seconds(metrics: dict[str, float]) -> dict[str, float]:
-    """Return how long each rule group took last."""
+    """Return how long each rule group took last; the groups of `judge=sidecar` are marked."""
     prefix = "prometheus_rule_group_last_duration_seconds{"
-    return {series.split(";")[-1].rstrip('"}'): value for series, value in metrics.items() if series.startswith(prefix)}
+    found = {}
+    for series, value in metrics.items():
+        if series.startswith(prefix):
+            path, _, group = series.rstrip('"}').rpartition(";")
+            found[f"{group} {COUNTED}" if "/counted/" in path else group] = value
+    return found
 
 
 def measure(pods: int, minutes: float) -> bool:
@@ -89,7 +109,8 @@ def measure(pods: int, minutes: float) -> bool:
         try:
             (folder / "targets.json").write_text(targets(pods, port), encoding="utf-8")
             rules = TESTS.parent / "alerts" / "rules"
-            config = CONFIG.format(interval=INTERVAL_SECONDS, rules=rules, targets=folder / "targets.json")
+            counted = write_counted(folder / "counted")
+            config = CONFIG.format(interval=INTERVAL_SECONDS, rules=rules, counted=counted, targets=folder / "targets.json")
             with running_prometheus(folder, config=config) as server:
                 worst = _watch(server, minutes)
                 return _report(server, pods, worst)
@@ -120,7 +141,9 @@ def _report(server: Prometheus, pods: int, worst: dict[str, list[float]]) -> boo
         return float(found[0]["value"][1]) if found else 0.0
 
     means = {group: sum(seconds) / len(seconds) for group, seconds in worst.items()}
-    total = sum(means.values())
+    layers = {group.removesuffix(f" {COUNTED}") for group in means if group.endswith(COUNTED)}
+    whole = sum(seconds for group, seconds in means.items() if not group.endswith(COUNTED))
+    counted = sum(seconds for group, seconds in means.items() if group.removesuffix("-histograms") not in layers)
     up, missed = value("sum(up)"), metrics.get("prometheus_rule_group_iterations_missed_total", 0.0)
     per_pod = value('sum(scrape_samples_scraped{job="heptascope"})') / max(up, 1.0)
     recorded, firing = value('count({__name__=~".+:.+"})'), value('count(ALERTS{alertstate="firing"})')
@@ -130,9 +153,9 @@ def _report(server: Prometheus, pods: int, worst: dict[str, list[float]]) -> boo
     print(f"Prometheus uses {memory:.0f} MiB, {memory * 1000 / max(up, 1.0):.0f} MiB for 1,000 pods")
     for group, seconds in sorted(means.items(), key=lambda row: -row[1]):
         print(f"  {group:<24} {seconds * 1000:7.1f} ms mean, {max(worst[group]) * 1000:7.1f} ms at most")
-    slowest = max(means.values())
-    print(f"slowest group {slowest:.3f} s of each {INTERVAL_SECONDS} s (limit {LIMIT_SECONDS:g} s), all groups together {total:.3f} s")
-    return slowest <= LIMIT_SECONDS
+    print(f"slowest group {max(means.values()):.3f} s of each {INTERVAL_SECONDS} s")
+    print(f"all groups, every expression evaluated: {whole:.3f} s; judge=sidecar: {counted:.3f} s (limit {LIMIT_SECONDS:g} s)")
+    return max(*means.values(), counted) <= LIMIT_SECONDS
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ OUT = Path("alerts")
 KEYS = """\b
 What --set and a values file can change (in the file, changes to single alerts stand below `rules:`):
   RULE.threshold=number  RULE.severity=critical  RULE.for=5m  RULE.window=10m  RULE.enabled=false
+  judge=sidecar                      count the sidecars' findings instead of evaluating every expression (large fleets)
   window=5m                          range of the rules' rates and means
   hold=1m                            `for` of every catalogue alert; default: each rule's own
   job=heptascope                     label `job` of the exporters

@@ -1,4 +1,7 @@
-"""The catalogue's faults and symptoms as alerts: the same expressions, over minutes, joined by pod."""
+"""The catalogue's faults and symptoms as alerts: the same expressions, over minutes, joined by pod.
+
+Where the sidecars judge, Prometheus counts instead in what share of the window a rule has fired there: one recording a layer.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import replace
 from heptascope.model import Layer, RuleKind
 from heptascope.quantities import format_duration
 from heptascope.rules.rule import Rule
+from heptascope.surfaces.alerts import counted
 from heptascope.surfaces.alerts.model import COMPONENT, POD, Alert, Group, RuleFile
 from heptascope.surfaces.alerts.overrides import Override
 from heptascope.surfaces.alerts.settings import RenderSettings
@@ -28,12 +32,15 @@ def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFil
         changes = settings.override(rule.name, rule.thresholds)
         if changes.enabled:
             found[rule.layer].append(alert_of(rule, settings, changes))
-    return [RuleFile(layer.value, f"Faults and symptoms of the {layer.value} layer.", _groups(layer, found[layer])) for layer in Layer]
+    about = "Faults and symptoms of the {} layer."
+    return [RuleFile(layer.value, about.format(layer.value), _groups(layer, found[layer], settings)) for layer in Layer]
 
 
-def _groups(layer: Layer, alerts: Iterable[Alert]) -> tuple[Group, ...]:
+def _groups(layer: Layer, alerts: Iterable[Alert], settings: RenderSettings) -> tuple[Group, ...]:
     """Return the alerts of a layer as two groups, which Prometheus evaluates beside each other: histograms are dear, all else is quick."""
     name = f"{COMPONENT}-{layer.value}"
+    if settings.judge == "sidecar":
+        return (Group(name, (counted.share(layer, settings), *alerts)),)
     dear, quick = (tuple(alert for alert in alerts if (_BUCKETS in alert.expr) is which) for which in (True, False))
     return tuple(group for group in (Group(name, quick), Group(f"{name}-histograms", dear)) if group.rules)
 
@@ -41,15 +48,16 @@ def _groups(layer: Layer, alerts: Iterable[Alert]) -> tuple[Group, ...]:
 def alert_of(rule: Rule, settings: RenderSettings, changes: Override) -> Alert:
     """Return one rule as an alert: it ends as slowly as it begins, as in-process."""
     hold = first(changes.hold, settings.hold, rule.hold)
+    sidecar = settings.judge == "sidecar"
     return Alert(
         name=rule.name,
-        expr=expression(rule, settings, changes),
+        expr=counted.expression(rule, settings, changes) if sidecar else expression(rule, settings, changes),
         hold=hold,
         keep=hold,
         labels=_labels(rule, changes),
         annotations={
             "summary": rule.summary,
-            "description": describe(phrases()[rule.name], rule.entity),
+            "description": counted.description(rule, settings) if sidecar else describe(phrases()[rule.name], rule.entity),
             "runbook_url": f"{settings.runbooks}/{rule.name}.md",
         },
     )

@@ -44,16 +44,17 @@ class Dead:
 
 def dead_alerts(rules: Iterable[Rule], snapshot: Snapshot, settings: RenderSettings) -> list[Dead]:
     """Return the alerts that can never fire where `snapshot` is all that can be read."""
-    present = _Presence(snapshot)
+    present = Presence(snapshot)
     found = [Dead(rule.name, present.lacking(rule)) for rule in alerting(rules)]
     found += [Dead(indicator.alert, tuple(_no_indicator(indicator.slo, snapshot, present, settings))) for indicator in INDICATORS]
     return [one for one in found if one.missing]
 
 
-class _Presence:
+class Presence:
     """Which signals there are, and why others are not."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        """Look at `snapshot`."""
         self._snapshot = snapshot
         self._reasons: dict[str, list[Missing]] = {}
         for gap in snapshot.missing:
@@ -63,11 +64,11 @@ class _Presence:
         """Return the signals without which a rule can never fire."""
         expression = promql.compile(rule.text(_WINDOW), where=rule.where)
         absent = expression.missing(lambda selector: self.may_come(selector))
-        return tuple(dict.fromkeys(self.why(_base(selector.metric)) for selector in absent))
+        return tuple(dict.fromkeys(self.why(base_of(selector.metric)) for selector in absent))
 
     def may_come(self, selector: promql.SelectorInfo) -> bool:
         """Whether a selector has series, or may have them without anybody changing anything."""
-        base = _base(selector.metric)
+        base = base_of(selector.metric)
         row = SCHEMA.get(base)
         known = [pairs for pairs, _ in self._snapshot.values.get(base, ())]
         known += [histogram.labels for histogram in self._snapshot.histograms.get(base, ())]
@@ -102,13 +103,13 @@ def _any_matches(selector: promql.SelectorInfo, rows: Iterable[Labels]) -> bool:
     return any(selector.matches(dict(pairs)) for pairs in rows)
 
 
-def _base(metric: str) -> str:
+def base_of(metric: str) -> str:
     """Return the signal behind a series name."""
     signal = signal_of(metric)
     return signal.name if signal is not None else metric
 
 
-def _no_indicator(slo: str, snapshot: Snapshot, present: _Presence, settings: RenderSettings) -> Iterator[Missing]:
+def _no_indicator(slo: str, snapshot: Snapshot, present: Presence, settings: RenderSettings) -> Iterator[Missing]:
     """Yield why an objective cannot be watched: no histogram, or none with a bucket that ends at the promise."""
     promise = latency(settings, slo)
     name = "heptascope_engine_http_requests_total" if promise is None else f"heptascope_engine_{slo}_seconds"

@@ -32,12 +32,15 @@ stands for each cause one window longer. Grouped by deployment, one notification
 
 
 def inhibitions(rules: Iterable[Rule], files: Iterable[RuleFile]) -> dict[str, list[str]]:
-    """Return for each alert the alerts that it silences on its pod, in the order of the rule files."""
+    """Return for each alert the alerts that it silences on its pod, in the order of the rule files.
+
+    A trace is a sample of minutes ago: what it shows explains symptoms in a verdict, but silences nobody.
+    """
     by_name = {rule.name: rule for rule in rules}
     known = [alert.name for file in files for alert in file.alerts]
     names = list(dict.fromkeys(known))
     found: dict[str, list[str]] = {}
-    for rule in alerting(by_name.values()):
+    for rule in (rule for rule in alerting(by_name.values()) if not rule.about_trace):
         explained = {*closure(rule.name, by_name), *_like(closure(rule.name, by_name))}
         found[rule.name] = [name for name in names if name in explained and name != rule.name]
     for source, entry in written_alerts().items():

@@ -1,6 +1,6 @@
 """What can be changed when rules are rendered: a values file, then `--set key=value`.
 
-Both speak the same keys. `window`, `hold`, `job`, `workload_label`, `runbooks`, `slo` and `receivers` hold for everything;
+Both speak the same keys. `judge`, `window`, `hold`, `job`, `workload_label`, `runbooks`, `slo` and `receivers` hold for everything;
 `rules.NAME` (with `--set` also just `NAME`) changes one alert: any of its thresholds, `severity`, `for`, `window`, `enabled`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
@@ -72,6 +72,9 @@ class Receivers(_Section):
 class RenderSettings(_Section):
     """Everything that can be changed."""
 
+    judge: Literal["prometheus", "sidecar"] = Field(
+        "prometheus", description="Who evaluates the catalogue's expressions: Prometheus, or the sidecars, whose findings are then counted."
+    )
     window: Duration = Field(300.0, ge=1, le=21600, description="Range that `[$window]` stands for; at least four scrape intervals.")
     hold: Duration | None = Field(None, ge=0, description="`for` of every catalogue alert; default: each rule's own.")
     job: str = Field(JOB, min_length=1, pattern=r'^[^"\\\n]+$', description="Value of the label `job` of the exporters.")
