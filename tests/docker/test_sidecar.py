@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -76,6 +77,10 @@ def test_the_demo_plays_in_it(prefix: Path, tmp_path: Path) -> None:
     """The recordings, the catalogue and the runbooks are in the wheel: the demo has findings."""
     with container(prefix, tmp_path, "demo", "--speed", "20") as running:
         until(lambda: any(series.startswith("heptascope_finding{") for series in running.metrics()))
+        services = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+        _, python, option, code = services["heptascope"]["healthcheck"]["test"]
+        probe = code.replace("http://127.0.0.1:17007", running.url)
+        assert subprocess.run([prefix / "bin" / python, option, probe], check=False, timeout=20, env={}).returncode == 0
     (runbooks,) = prefix.glob("lib/python3*/site-packages/heptascope/runbooks")
     assert {page.name for page in (ROOT / "alerts" / "runbooks").glob("*.md")} == {page.name for page in runbooks.iterdir()}
 
