@@ -179,6 +179,7 @@ class TraceSettings(_Section):
     """Traces that engines or people leave in a folder."""
 
     dir: Path | None = Field(None, description="Folder whose newest trace is measured and served; none is watched without one.")
+    engine: str | None = Field(None, description="Name of the engine that the traces are of; default: the only engine.")
 
 
 class RecordSettings(_Section):

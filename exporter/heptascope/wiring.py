@@ -33,7 +33,7 @@ def build_pipeline(settings: Settings, engine_gpus: Mapping[str, Sequence[str]])
     """Return the pipeline for `settings`; `engine_gpus` (engine name to its GPUs) may grow while it runs. Raises UserError."""
     slo = settings.slo.model_dump(exclude_none=True)
     peaks = {model: CardPeaks(**peak.model_dump()) for model, peak in settings.peaks.items()}
-    derive = DeriveSettings(window=settings.rules.window, engine_gpus=engine_gpus, peaks=peaks, slo_seconds=slo)
+    derive = DeriveSettings(settings.rules.window, engine_gpus, peaks, slo, settings.trace.engine or "")
     judge = Diagnoser(overridden_rules(load_catalogue(), settings.rules), JudgeSettings(window=settings.rules.window))
     return Pipeline(derive, judge, Window(settings.window.retention))
 

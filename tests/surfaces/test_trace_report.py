@@ -62,7 +62,7 @@ def test_json_is_complete_and_strict(capsys: pytest.CaptureFixture[str]) -> None
     document: dict[str, Any] = json.loads(out, parse_constant=lambda word: pytest.fail(word))
     assert (0, 1, PAIR) == (status, document["schema"], document["files"])
     busy = [round(rank["busy_ratio"], 3) for rank in document["run"]["ranks"]]
-    signals = {(row["name"], row["labels"].get("rank")): row["value"] for row in document["signals"]}
+    signals = {(row["name"], row["labels"].get("trace_rank")): row["value"] for row in document["signals"]}
     assert busy == [round(signals["heptascope_trace_gpu_busy_ratio", rank], 3) for rank in ("0", "1")]
     assert ["0", "1"] == document["run"]["groups"][0]["ranks"]
 

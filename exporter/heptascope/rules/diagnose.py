@@ -66,11 +66,12 @@ class Diagnoser:
         faults = {node: f for node, f in firing.items() if f.rule.kind is not RuleKind.LIMITER}
         causes = roots(faults, self.judge.rules, lambda a, b: _related(faults[a], faults[b]))
         kinds = _engine_kinds(store, engine)
-        claims = {node: self._claim(f, causes[node], store, now, kinds) for node, f in faults.items()}
+        traced = [f for f in firing.values() if f.rule.about_trace]
+        claims = {node: self._claim(f, causes[node], store, now, kinds, traced) for node, f in faults.items()}
         root = [c for n, c in claims.items() if c.kind is RuleKind.FAULT and not causes[n]]
         effects = [c for n, c in claims.items() if c.kind is RuleKind.FAULT and causes[n]]
         symptoms = [c for c in claims.values() if c.kind is RuleKind.SYMPTOM]
-        limiter = self._limiter(findings, store, now, kinds)
+        limiter = self._limiter(findings, store, now, kinds, traced)
         unknown = tuple(
             Unknown(f.rule.name, f.rule.layer, f.rule.topic, f.rule.kind, f.instance.pairs, f.missing)
             for f in findings if f.state is FindingState.CANNOT_TELL
@@ -88,23 +89,36 @@ class Diagnoser:
         )  # fmt: skip
 
     def _claim(
-        self, f: Finding, because: Sequence[Node], store: Store, now: float, kinds: set[str], confidence: Confidence | None = None
+        self,
+        f: Finding,
+        because: Sequence[Node],
+        store: Store,
+        now: float,
+        kinds: set[str],
+        traced: Sequence[Finding],
+        confidence: Confidence | None = None,
     ) -> Claim:
         rule = f.rule
+        alike = corroborating(f, traced)
         span = self.judge.settings.window
         actions = tuple(_step(a, kinds) for a in rule.actions if a.when in ("any", "kubernetes") or a.when in kinds or not kinds)
         return Claim(
-            rule.name, rule.layer, rule.topic, rule.kind, rule.severity, f.instance.pairs, confidence or rule.confidence, rule.summary,
+            rule.name, rule.layer, rule.topic, rule.kind, rule.severity, f.instance.pairs,
+            _surer(confidence or rule.confidence, alike), rule.summary,
             f.since, f.value if f.value is not None else 0.0, tuple(gather(rule, f.instance, store.window, now, span)),
             actions, tuple(dict.fromkeys(node.rule for node in because)), self.judge.gain(f, store.window, now),
+            tuple(dict.fromkeys(other.rule.name for other in alike)),
         )  # fmt: skip
 
-    def _limiter(self, findings: Sequence[Finding], store: Store, now: float, kinds: set[str]) -> Claim | None:
-        """Choose the firing limiter with the highest score that no other one explains; its lead over the next gives the confidence."""
+    def _limiter(self, findings: Sequence[Finding], store: Store, now: float, kinds: set[str], traced: Sequence[Finding]) -> Claim | None:
+        """Choose the firing limiter with the highest score that no other one explains; its lead over the next gives the confidence.
+
+        What limits now is for live signals to say: a trace only makes the answer surer.
+        """
         firing = {
             Node(f.rule.name, f.instance.pairs): f
             for f in findings
-            if f.rule.kind is RuleKind.LIMITER and f.state is FindingState.FIRING and f.value is not None
+            if f.rule.kind is RuleKind.LIMITER and f.state is FindingState.FIRING and f.value is not None and not f.rule.about_trace
         }
         causes = roots(firing, self.judge.rules, lambda a, b: _related(firing[a], firing[b]))
         ranked = sorted((firing[node] for node, explained in causes.items() if not explained), key=lambda f: -(f.value or 0.0))
@@ -114,15 +128,29 @@ class Diagnoser:
         rival = next((f for f in ranked if f.rule is not best.rule), None)  # the same limit on another rank or GPU is none
         lead = (best.value or 0.0) - (rival.value or 0.0) if rival is not None else 1.0
         sure = Confidence.DIRECT if lead >= CLEAR_LEAD else Confidence.INFERRED if lead >= SMALL_LEAD else Confidence.WEAK
-        return self._claim(best, (), store, now, kinds, min(sure, best.rule.confidence, key=_ORDER.index))
+        return self._claim(best, (), store, now, kinds, traced, min(sure, best.rule.confidence, key=_ORDER.index))
 
     def _may_be_fault(self, limiter: Claim, findings: Sequence[Finding]) -> bool:
         """Whether another limiter, which is a fault too, may be what really limits, and neither can be judged: then nothing is healthy."""
-        unknown = [f.rule for f in findings if f.state is FindingState.CANNOT_TELL]
+        unknown = [f.rule for f in findings if f.state is FindingState.CANNOT_TELL and not f.rule.about_trace]
         faults = {(rule.layer, rule.topic) for rule in unknown if rule.kind is RuleKind.FAULT}
         return any(
             rule.kind is RuleKind.LIMITER and limiter.rule in rule.explains and (rule.layer, rule.topic) in faults for rule in unknown
         )
+
+
+def corroborating(f: Finding, traced: Iterable[Finding]) -> list[Finding]:
+    """Return the firing findings of a fresh trace that say the same of the same engine as a live finding: layer and topic agree.
+
+    A rule about a trace fires only while the trace is fresh, so a stale one corroborates nothing.
+    """
+    about = (f.rule.layer, f.rule.topic)
+    return [] if f.rule.about_trace else [t for t in traced if (t.rule.layer, t.rule.topic) == about and _related(f, t)]
+
+
+def _surer(confidence: Confidence, alike: Sequence[Finding]) -> Confidence:
+    """Return the next higher confidence if a trace shows the same: two independent looks at one thing."""
+    return _ORDER[min(_ORDER.index(confidence) + 1, len(_ORDER) - 1)] if alike else confidence
 
 
 def _step(action: Action, kinds: set[str]) -> str:

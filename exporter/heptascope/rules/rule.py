@@ -11,7 +11,19 @@ from heptascope.model import Confidence, Layer, RuleKind
 
 TOPICS: Final[Mapping[Layer, tuple[str, ...]]] = {
     Layer.HARDWARE: ("dram", "compute", "power", "pcie", "contention", "thermal", "fault", "spin", "memory-leak", "slow-gpu", "link"),
-    Layer.OPERATOR: ("launch", "eager", "backend", "recompile", "occupancy", "graph-coverage", "latency"),
+    Layer.OPERATOR: (
+        "launch",
+        "eager",
+        "backend",
+        "recompile",
+        "occupancy",
+        "graph-coverage",
+        "latency",
+        "gaps",
+        "sync",
+        "copies",
+        "roofline",
+    ),
     Layer.MEMORY: (
         "capacity",
         "preemption",
@@ -50,6 +62,9 @@ GUARDS: Final[Mapping[str, str]] = {
     "none": "",
 }
 """What a rule's expression is joined with, so that it is silent without work."""
+
+OF_TRACE: Final = "heptascope_engine_trace_info"
+"""What every rule about a trace reads: which engine rank the served trace is of."""
 
 JOINS: Final = ("entity", "rank", "engine", "gpu")
 """Placeholders for join labels: those of the rule's entity, of an engine rank, of an engine whatever its rank, of a GPU.
@@ -103,6 +118,11 @@ class Rule:
     gain_text: str = ""
     where: str = ""
     overridden: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def about_trace(self) -> bool:
+        """Whether the rule speaks of a trace, which is a short sample of what was."""
+        return OF_TRACE in self.expr
 
     def text(self, window: str, pod: str = "") -> str:
         """Return the PromQL with guard, thresholds and `window` (a PromQL duration) filled in; `pod` are the pod's own join labels."""

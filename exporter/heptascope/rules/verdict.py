@@ -11,7 +11,10 @@ from heptascope.signals.schema import signal_of
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing that the verdict says. `since` is Unix seconds; `because` names the rules that explain it."""
+    """One thing that the verdict says.
+
+    `since` is Unix seconds; `because` names the rules that explain it, `corroborated_by` the rules about a fresh trace that say the same.
+    """
 
     rule: str
     layer: Layer
@@ -27,6 +30,7 @@ class Claim:
     actions: tuple[str, ...] = ()
     because: tuple[str, ...] = ()
     gain: str = ""
+    corroborated_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ def claim_json(c: Claim) -> dict[str, Any]:
         "actions": list(c.actions),
         "because": list(c.because),
         **({"gain": c.gain} if c.gain else {}),
+        **({"corroborated_by": list(c.corroborated_by)} if c.corroborated_by else {}),
     }
 
 

@@ -13,6 +13,7 @@ from heptascope.signals import derive_engine, derive_gpu
 from heptascope.signals.ceilings import CardPeaks
 from heptascope.signals.derive_engine_steps import BusyTime
 from heptascope.signals.derive_saturation import derive_saturation
+from heptascope.signals.derive_trace import derive_trace
 from heptascope.signals.engine_context import Context
 from heptascope.signals.mapping import gpu_of, map_gpus
 from heptascope.signals.store import Store
@@ -25,13 +26,15 @@ class DeriveSettings:
     """What derivation needs to know from the configuration.
 
     `window` is the span in seconds over which rates are taken. `engine_gpus` maps an engine's name to the indexes of its GPUs.
-    `slo_seconds` maps a latency (time_to_first_token, inter_token_latency, e2e_latency) to its objective.
+    `slo_seconds` maps a latency (time_to_first_token, inter_token_latency, e2e_latency) to its objective. `trace_engine` names the engine
+    that served traces are of; empty: the only one.
     """
 
     window: float = 10.0
     engine_gpus: Mapping[str, Sequence[str]] = field(default_factory=dict)
     peaks: Mapping[str, CardPeaks] = field(default_factory=dict)
     slo_seconds: Mapping[str, float] = field(default_factory=dict)
+    trace_engine: str = ""
 
 
 class Out:
@@ -95,6 +98,7 @@ class Deriver:
             for card in cards:
                 work.setdefault(card.pairs, set()).add(had_work)
         derive_saturation(contexts, had, out)
+        derive_trace(window, [context.pairs for context in contexts], settings.trace_engine, reasons, out)
         for pairs, card in gpus.items():
             if card.works is not None:
                 out.add("heptascope_gpu_has_work", pairs, float(card.works and work.get(pairs) != {False}))

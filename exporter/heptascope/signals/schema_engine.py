@@ -51,6 +51,7 @@ ROWS: list[Signal] = [
         ("derived",),
     ),
     _i("gpu_info", _PAR, ("gpu", "uuid"), "Which GPU serves which engine rank (configuration, process ids, or a lone engine).", _DERIVED),
+    _i("trace_info", _OP, (), "The engine rank that the served trace is of: trace.engine, or the only one.", _DERIVED),
     # load
     _g("requests_running", "", _SCHED, "Requests in the running batch after the last scheduling step."),
     _g("requests_waiting", "", _SCHED, "Requests in the engine's own queue, not yet admitted to the batch (vLLM counts deferred ones in)."),

@@ -85,6 +85,8 @@ def _claim_lines(title: str, claim: Json) -> Iterator[str]:
     yield f"{title}: {claim['rule']} on {entity_text(claim['entity'])} ({claim['layer']}/{claim['topic']}, {_SURE[claim['confidence']]})"
     yield f"  {claim['summary']}"
     yield from (f"    {value_text(e)}" for e in claim["evidence"])
+    if claim.get("corroborated_by"):
+        yield f"  A fresh trace shows it too: {', '.join(claim['corroborated_by'])}"
     if claim.get("gain"):
         yield f"  Worth: {claim['gain']}"
     yield from (f"  Next: {step}" for step in claim["actions"])

@@ -101,7 +101,9 @@ def test_means_are_weighted_by_time() -> None:
     assert (0.7, None) == (pytest.approx(table.mean("occupancy")), table.mean("tensor"))
     assert {"compute": 0.75, "memory": 0.25} == pytest.approx(table.bounds())
     samples = {(name, pairs): value for name, pairs, value in table.to_samples()}
-    assert 0.7 == pytest.approx(samples["heptascope_trace_profiled_occupancy_ratio", ()])
+    assert 0.7 == pytest.approx(table.mean("occupancy"))
+    occupancy = {dict(pairs)["bound"]: value for (name, pairs), value in samples.items() if name.endswith("profiled_occupancy_ratio")}
+    assert {"compute": 0.8, "memory": 0.4} == occupancy
     assert 0.25 == pytest.approx(samples["heptascope_trace_profiled_bound_ratio", (("bound", "memory"),)])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from heptascope.model import Reading, Reason
 from heptascope.sources.base import SourceError
-from heptascope.sources.trace.watch import TraceFolderSource
+from heptascope.sources.trace.watch import OWN_SIGNALS, TraceFolderSource
 from support.trace_builder import TraceBuilder
 
 GAP = "heptascope_trace_kernel_gap_ratio"
@@ -25,7 +24,7 @@ def _write(folder: Path, name: str, busy: float, modified: float, rank: int = 0,
 
 
 def _gaps(reading: Reading) -> dict[str, float]:
-    return {dict(sample.labels)["rank"]: round(sample.value, 6) for sample in reading.samples if sample.name == GAP}
+    return {dict(sample.labels)["trace_rank"]: round(sample.value, 6) for sample in reading.samples if sample.name == GAP}
 
 
 def _value(reading: Reading, name: str) -> float:
@@ -34,8 +33,7 @@ def _value(reading: Reading, name: str) -> float:
 
 def _settled(source: TraceFolderSource, now: float) -> Reading:
     """Read twice: a file counts once it has not changed between two looks."""
-    with contextlib.suppress(SourceError):  # there may be no result yet
-        source.read(now)
+    source.read(now)
     return source.read(now)
 
 
@@ -77,19 +75,23 @@ def test_broken_trace_alone_is_a_failure_with_its_reason(tmp_path: Path) -> None
     """Without any result the source is down, and says why in one line."""
     (tmp_path / "bad.json").write_bytes(b"")
     source = TraceFolderSource(tmp_path)
-    with pytest.raises(SourceError):
-        source.read(1)
+    assert [] == source.read(1).samples
     with pytest.raises(SourceError, match=r"bad\.json: the file is empty; give") as caught:
         source.read(2)
     assert Reason.INVALID is caught.value.reason
 
 
-@pytest.mark.parametrize("make", [True, False])
-def test_no_trace_is_no_source(tmp_path: Path, make: bool) -> None:
-    """An empty folder, or none, is nothing to report."""
-    folder = tmp_path / "traces"
-    if make:
-        folder.mkdir()
-    with pytest.raises(SourceError) as caught:
-        TraceFolderSource(folder).read(1)
+def test_an_empty_folder_has_nothing_to_report(tmp_path: Path) -> None:
+    """No trace yet is no failure, nor is one that is still being written: there is nothing to judge."""
+    source = TraceFolderSource(tmp_path)
+    expected = {(name, Reason.NOT_CONFIGURED, f"no trace in {tmp_path} yet") for name in OWN_SIGNALS}
+    assert ([], expected) == (source.read(1).samples, {(m.signal, m.reason, m.detail) for m in source.read(1).missing})
+    _write(tmp_path, "growing.json", 300, 1)
+    assert ([], expected) == ((reading := source.read(2)).samples, {(m.signal, m.reason, m.detail) for m in reading.missing})
+
+
+def test_no_folder_is_no_source(tmp_path: Path) -> None:
+    """A folder that is not there is a mistake of the configuration, or comes later."""
+    with pytest.raises(SourceError, match="is not a folder") as caught:
+        TraceFolderSource(tmp_path / "traces").read(1)
     assert Reason.NO_SOURCE is caught.value.reason

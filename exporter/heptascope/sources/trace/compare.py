@@ -82,7 +82,7 @@ def _scalars(run: Run) -> dict[str, float]:
     """Return the measures that are one number a rank, averaged over ranks, by signal name."""
     values: dict[str, list[float]] = {}
     for name, pairs, value in run.to_samples():
-        others = ", ".join(f"{key}={text}" for key, text in pairs if key != "rank")
+        others = ", ".join(f"{key}={text}" for key, text in pairs if key != "trace_rank")
         short = name.removeprefix("heptascope_trace_")
         values.setdefault(f"{short}{{{others}}}" if others else short, []).append(value)
     return {name: sum(some) / len(some) for name, some in values.items()}

@@ -180,14 +180,13 @@ class Measures:
     def to_samples(self) -> list[SampleRow]:
         """Return the measures as (signal, labels, value)."""
         rows = [*self._times(), *self._operator(), *self._launching(), *self._classes()]
-        return [(_P + name, labels(rank=self.rank, **extra), float(value)) for name, extra, value in rows if value is not None]
+        return [(_P + name, labels(trace_rank=self.rank, **extra), float(value)) for name, extra, value in rows if value is not None]
 
     def _times(self) -> Iterator[tuple[str, dict[str, str], float | None]]:
         yield "wall_seconds", {}, self.wall_seconds
         yield "gpu_busy_ratio", {}, self.busy_ratio
         yield "kernel_gap_ratio", {}, self.gap_ratio
-        for cause, ratio in self.gap_causes.items():
-            yield "gap_ratio", {"cause": cause}, ratio
+        yield from self._gaps()
         yield "copy_ratio", {}, self.copy_ratio
         for copy in self.copies:
             kind = {"direction": copy.direction, "memory": copy.memory}
@@ -196,6 +195,16 @@ class Measures:
         if self.steps is not None:
             yield "steps", {}, self.steps.count
             yield from _spread("step_seconds", self.steps.period)
+
+    def _gaps(self) -> Iterator[tuple[str, dict[str, str], float | None]]:
+        """Where most launches are not in the trace, only the causes that need none are told."""
+        unknown = self.gap_causes.get(GapCause.UNKNOWN, 0.0)
+        told = {cause: ratio for cause, ratio in self.gap_causes.items() if cause not in (GapCause.UNKNOWN, GapCause.COPY)}
+        blind = unknown > sum(told.values())
+        for cause, ratio in self.gap_causes.items():
+            yield "gap_ratio", {"cause": str(cause)}, None if blind and cause in told else ratio
+        if self.gap_causes and not blind:
+            yield "work_gap_ratio", {}, sum(ratio for cause, ratio in told.items() if cause != GapCause.EMPTY)
 
     def _operator(self) -> Iterator[tuple[str, dict[str, str], float | None]]:
         yield "kernels", {}, self.kernels
@@ -268,14 +277,14 @@ class Run:
         rows = [row for rank in self.ranks for row in rank.to_samples()]
         for group in self.groups:
             for arrival in group.arrivals:
-                mine = labels(rank=arrival.rank)
+                mine = labels(trace_rank=arrival.rank)
                 rows.append((_P + "collective_wait_ratio", mine, arrival.waited_ratio))
                 rows.append((_P + "collective_last_ratio", mine, arrival.last_ratio))
                 rows.append((_P + "clock_skew_seconds", mine, group.skew[arrival.rank]))
                 if arrival.lateness is not None:
                     rows += [
-                        (_P + "collective_lateness_seconds", labels(rank=arrival.rank, stat=s), getattr(arrival.lateness, s))
+                        (_P + "collective_lateness_seconds", labels(trace_rank=arrival.rank, stat=s), getattr(arrival.lateness, s))
                         for s in ("p50", "p99")
                     ]
-        rows += [(_P + "pipeline_bubble_ratio", labels(rank=rank), ratio) for rank, ratio in self.bubbles.items()]
+        rows += [(_P + "pipeline_bubble_ratio", labels(trace_rank=rank), ratio) for rank, ratio in self.bubbles.items()]
         return rows

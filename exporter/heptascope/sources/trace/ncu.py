@@ -81,9 +81,10 @@ class KernelTable:
     notes: list[str] = field(default_factory=list)
     format: str = FORMAT
 
-    def mean(self, measure: str) -> float | None:
-        """Return a ratio's mean over the kernels that have it, weighted by their time."""
-        rows = [(value, kernel.seconds or 0.0) for kernel in self.kernels if (value := getattr(kernel, measure)) is not None]
+    def mean(self, measure: str, bound: str | None = None) -> float | None:
+        """Return a ratio's mean over the kernels that have it (of one `bound`, or all), weighted by their time."""
+        used = [kernel for kernel in self.kernels if bound is None or kernel.bound == bound]
+        rows = [(value, kernel.seconds or 0.0) for kernel in used if (value := getattr(kernel, measure)) is not None]
         weight = sum(w for _, w in rows)
         return sum(v * w for v, w in rows) / weight if weight else (sum(v for v, _ in rows) / len(rows) if rows else None)
 
@@ -106,10 +107,11 @@ class KernelTable:
         return {bound: value / whole for bound, value in total.items()} if whole else {}
 
     def to_samples(self) -> list[SampleRow]:
-        """Return the table's measures as (signal, labels, value)."""
+        """Return the table's measures as (signal, labels, value): means over the kernels of each bound, which are unlike each other."""
         prefix = "heptascope_trace_profiled_"
-        means = ((measure, self.mean(measure)) for measure in (*_RATIOS, "tensor"))
-        rows = [(f"{prefix}{measure}_ratio", labels(), value) for measure, value in means if value is not None]
+        sides = sorted({kernel.bound for kernel in self.kernels})
+        means = ((measure, side, self.mean(measure, side)) for measure in (*_RATIOS, "tensor") for side in sides)
+        rows = [(f"{prefix}{measure}_ratio", labels(bound=side), value) for measure, side, value in means if value is not None]
         rows += [(f"{prefix}stall_ratio", labels(reason=reason), share) for reason, share in self.stalls().items()]
         return rows + [(f"{prefix}bound_ratio", labels(bound=bound), share) for bound, share in self.bounds().items()]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heptascope.model import Reading, Reason, Sample, labels
+from heptascope.model import Missing, Reading, Reason, Sample, labels
 from heptascope.sources.base import SourceError
 
 INTERVAL = 5.0
@@ -59,7 +59,10 @@ class TraceFolderSource:
         self._problem = ""
 
     def read(self, now: float) -> Reading:
-        """Measure a trace that is new and no longer grows; return the last result. Raises SourceError while there is none."""
+        """Measure a trace that is new and no longer grows; return the last result, if there is any.
+
+        Raises SourceError if the folder cannot be read, or if what lies in it cannot be measured and nothing was before.
+        """
         files = self._files()
         steady = files and files == self._seen
         self._seen = files
@@ -67,7 +70,10 @@ class TraceFolderSource:
             self._tried = files[0]
             self._measure(files)
         if self._result is None:
-            raise SourceError(Reason.INVALID if self._problem else Reason.NO_SOURCE, self._problem or f"no trace in {self._folder} yet")
+            if self._problem:
+                raise SourceError(Reason.INVALID, self._problem)
+            nothing = f"no trace in {self._folder} yet"
+            return Reading(self.name, now, missing=[Missing(name, Reason.NOT_CONFIGURED, nothing) for name in OWN_SIGNALS])
         return Reading(self.name, now, [*self._result.samples, *self._own(self._result, now)])
 
     def close(self) -> None:
