@@ -15,35 +15,31 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 BF16_FLOPS, FP8_FLOPS, FP32_FLOPS = 4096, 8192, 256
 """Dense operations per SM and clock on Hopper (architecture white paper)."""
-DENSE_SHARE = 0.895
-"""Operations of a dense matrix product over those that its busy tensor cycles could do.
-
-The counter is a share of time: a cycle in which an instruction is on its way through the pipe counts, also at either end of it. 0.88 to
-0.92 for tf32, bf16 and fp8, with and without the power cap (calibration run on an H200), so it is a property of the instruction.
-"""
 
 
 class Case(NamedTuple):
-    """Work of `kind` fills `what`: `per_clock` of it an SM and clock at most, of which `share` can be reached. Errors up to `tolerance`."""
+    """Work of `kind` fills `what`, with `per_clock` operations an SM and clock at most; NVML's clock may be so much above the counted one."""
 
     kind: str
     what: str
     per_clock: float
-    share: float
-    tolerance: float
+    clock_above: float
 
 
 CASES = (
-    Case("matmul", "tensor_active", BF16_FLOPS, DENSE_SHARE, 0.05),
-    Case("matmul_half", "tensor_active", BF16_FLOPS, DENSE_SHARE, 0.05),
-    Case("fp8", "tensor_active", FP8_FLOPS, DENSE_SHARE, 0.05),
-    Case("fp32", "fp32_active", FP32_FLOPS, 1.0, 0.03),
+    Case("matmul", "tensor_active", BF16_FLOPS, 0.15),
+    Case("matmul_half", "tensor_active", BF16_FLOPS, 0.15),
+    Case("fp8", "tensor_active", FP8_FLOPS, 0.15),
+    Case("fp32", "fp32_active", FP32_FLOPS, 0.01),
 )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
 def test_matrix_products(case: Case, results: dict[str, Any]) -> None:
-    """Pipe active x SMs x operations a clock x SM clock is what the program did; the clock is that which an SM counts."""
+    """Pipe active x SMs x operations a clock x SM clock is what the program did within 5 %, with the clock that an SM counts.
+
+    Under tensor work that clock is a tenth below the one that NVML tells, which then makes the product an upper bound.
+    """
     with opened() as (fast, slow), working(case.kind) as load:
         sms = int(dict(next(iter(values(slow.read(time.time()), "info"))))["sm_count"])
         readings, begin, end = poll(fast, 6.0, 1.0)
@@ -51,25 +47,28 @@ def test_matrix_products(case: Case, results: dict[str, Any]) -> None:
     capped = value(readings[-1], "throttle_seconds_total", reason="power_cap", gpu="0")
     capped -= value(readings[0], "throttle_seconds_total", reason="power_cap", gpu="0")
     clock, active = average(readings, "sm_clock_hertz"), mean(readings, case.what)
-    found = active * sms * case.per_clock * clock * case.share
+    found = active * sms * case.per_clock * counted
     results.setdefault("truth", {})[case.kind] = {
         **table(readings),
         case.what: round(active, 4),
         "measured_tflop_s": measured / 1e12,
         "found_tflop_s": found / 1e12,
-        "share": case.share,
         "error": found / measured - 1,
+        "error_with_told_clock": found / measured * clock / counted - 1,
         "counted_sm_clock_mhz": counted / 1e6,
-        "clock_error": clock / counted - 1,
+        "told_clock_above": clock / counted - 1,
         "power_cap_share": capped / (len(readings) - 1),
     }
-    assert found == pytest.approx(measured, rel=case.tolerance)
-    assert clock == pytest.approx(counted, rel=0.02)
+    assert found == pytest.approx(measured, rel=0.05)
+    assert -0.01 < clock / counted - 1 < case.clock_above
 
 
 @pytest.mark.parametrize("kind", ["spin", "storm", "storm_graph"])
 def test_one_sm(kind: str, results: dict[str, Any]) -> None:
-    """SM active x SMs is the share of time in which a warp is on the one SM that works, however busy the card looks otherwise."""
+    """SM active x SMs is the share of time in which a warp is on the one SM that works, however busy the card looks otherwise.
+
+    Of kernels of one microsecond also their start and end count, some 5 % of it.
+    """
     with opened() as (fast, slow), working(kind) as load:
         sms = int(dict(next(iter(values(slow.read(time.time()), "info"))))["sm_count"])
         readings, begin, end = poll(fast, 5.0, 1.0)
@@ -83,7 +82,7 @@ def test_one_sm(kind: str, results: dict[str, Any]) -> None:
         "error": found / asked - 1,
         "kernels_per_second": load.rate(begin, end) / (2_000_000 if kind == "spin" else 2_000),
     }
-    assert asked * 0.95 < found < 1.05
+    assert -0.01 < found / asked - 1 < (0.01 if kind == "spin" else 0.1)
 
 
 def test_a_copy_from_pageable_memory(results: dict[str, Any]) -> None:

@@ -86,6 +86,8 @@ def test_where_a_host_engine_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert ["/run/x.sock"] == [str(t) for t in targets(DcgmOptions(socket=Path("/run/x.sock")))]
     assert ["dcgm:5555"] == [str(t) for t in targets(DcgmOptions(address="dcgm"))]
     assert ["dcgm:6000"] == [str(t) for t in targets(DcgmOptions(address="tcp://dcgm:6000"))]
+    assert ["[fd00::1]:5555"] == [str(t) for t in targets(DcgmOptions(address="fd00::1"))]
+    assert [("fd00::1", 6000)] == [(t.host, t.port) for t in targets(DcgmOptions(address="[fd00::1]:6000"))]
     assert ["127.0.0.1:5555"] == [str(t) for t in targets(DcgmOptions())]
     (tmp_path / "nv-hostengine").touch()
     assert ["127.0.0.1:5555", str(tmp_path / "nv-hostengine")] == [str(t) for t in targets(DcgmOptions())]

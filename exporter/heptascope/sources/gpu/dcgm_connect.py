@@ -43,7 +43,8 @@ class Target:
 
     def __str__(self) -> str:
         """Return it as people write it."""
-        return self.path or (f"{self.host}:{self.port}" if self.host else "embedded")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.path or (f"{host}:{self.port}" if host else "embedded")
 
 
 def targets(options: DcgmOptions) -> list[Target]:
@@ -127,8 +128,10 @@ def _connect_by_address(agent: Any, structs: Any, target: Target) -> Any:
 
 def _parsed(address: str) -> Target:
     host, _, port = address.removeprefix("tcp://").rpartition(":")
-    if not host or not port.isdigit():  # no port was given
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not host or not port.isdigit() or (":" in host and not bracketed):  # no port was given
         host, port = address.removeprefix("tcp://"), str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
     if not host or "/" in host or not 0 < int(port) < 2**16:
         raise SourceError(Reason.NO_SOURCE, f"DCGM: {address!r} is no address; write host:port in gpu.dcgm.address")
     return Target(host, int(port))

@@ -8,8 +8,7 @@ from heptascope.model import Reason
 from heptascope.sources.gpu.dcgm_exporter_page import Board, Part
 from heptascope.sources.gpu.dcgm_exporter_table import PROFILED, USUAL_NAMES
 from heptascope.sources.gpu.dcgm_health import StuckProfiling, XidCount
-from heptascope.sources.gpu.dcgm_windows import SAME_VALUE_SECONDS
-from heptascope.sources.gpu.layout import CONSTANTS, FAST, NVLINK_ERRORS, SLOW, THROTTLE, Row
+from heptascope.sources.gpu.layout import CONSTANTS, FAST, NVLINK_ERRORS, SAME_VALUE_SECONDS, SLOW, THROTTLE, Row
 
 FROZEN_SECONDS = 120.0
 """Energy grows always, and the page is renewed every 30 s by default: four missed turns."""

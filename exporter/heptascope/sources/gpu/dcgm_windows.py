@@ -10,11 +10,9 @@ from collections.abc import Mapping
 
 from heptascope.sources.gpu.dcgm_codes import Value
 from heptascope.sources.gpu.dcgm_fields import CYCLE_BYTES, CYCLES, CYCLES_ELAPSED, PROFILED
-from heptascope.sources.gpu.layout import MIB, Row
+from heptascope.sources.gpu.layout import MIB, SAME_VALUE_SECONDS, Row
 from heptascope.sources.gpu.page import Why
 
-SAME_VALUE_SECONDS = 1e-9
-"""Window of a value that was read before: it is shown again, and must not be counted twice (0 would mean "an instant reading")."""
 MOST_INTERVALS = 2.5
 """A value stands for so many intervals at most: of a longer gap only a part is known."""
 _TOP_SHARE = 1.01

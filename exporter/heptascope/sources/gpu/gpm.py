@@ -2,7 +2,8 @@
 
 A GPM sample is cumulative inside, so the average between two of them is exact, however far apart they are. Each new sample is the
 end of one window and the start of the next. Where a metric has no number for a window (a NaN, seen over short windows on an idle
-card), its older sample is kept, so that its next window covers the lost time too.
+card), its older sample is kept, so that its next window covers the lost time too. Metrics that nobody needs more often than once a
+second wait in the same way where reads are more frequent: each costs time inside NVML.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from heptascope.model import Reason
 from heptascope.sources.gpu import calls
 from heptascope.sources.gpu.calls import Calls
-from heptascope.sources.gpu.layout import NO_GPM, NO_NUMBER, Row
+from heptascope.sources.gpu.layout import NO_GPM, NO_NUMBER, SAME_VALUE_SECONDS, Row
 from heptascope.sources.gpu.page import Why
 
 FIRST_WINDOW_SECONDS = 0.1
@@ -25,6 +26,9 @@ SHORTEST_WINDOW_SECONDS = 0.05
 """Later windows may be shorter by a schedule's jitter; on an H200 windows of 5 ms still gave numbers."""
 LONGEST_HOLD_SECONDS = 60.0
 """A metric without a number for this long starts anew; the time is lost to its counters, both of them."""
+UNHURRIED_SECONDS = 0.9
+"""Shortest window of the metrics below: they are asked for at every read of a second, and at every ninth or tenth one of 100 ms."""
+UNHURRIED = frozenset({"int_util", "fp64", "fp32", "fp16", "pcie_tx_mib_s", "pcie_rx_mib_s", "nvlink_rx_mib_s", "nvlink_tx_mib_s"})
 
 _UNKNOWN: Why = (Reason.NOT_SUPPORTED, "this card or driver has no such GPM metric")
 _NO_SUCH_METRIC = frozenset({2, calls.NOT_SUPPORTED})
@@ -63,7 +67,7 @@ class GpmChain:
         self._shortest = FIRST_WINDOW_SECONDS
         self._free: list[Any] = []
         self._bases: list[_Base] = []
-        self._seen: set[str] = set()  # metrics that ever gave a number
+        self._seen: dict[str, float] = {}  # metrics that ever gave a number, and the last one
         self._unknown: set[str] = set()
         self.refused = self._start(call)
 
@@ -127,11 +131,15 @@ class GpmChain:
         found: dict[str, tuple[float, float]] = {}
         for base in self._bases:
             window = new.t - base.t
-            found.update((name, (value, window)) for name, value in self._averages(base.sample, new.sample, base.names).items())
-            self._seen.update(found)
-            stay = [name for name in base.names if name not in found and name in self._seen and window < LONGEST_HOLD_SECONDS]
-            new.names += [name for name in base.names if name not in stay and name not in self._unknown]
-            base.names = stay
+            wait = [name for name in base.names if name in UNHURRIED and name in self._seen and window < UNHURRIED_SECONDS]
+            due = [name for name in base.names if name not in wait] if wait else base.names
+            averages = self._averages(base.sample, new.sample, due) if due else {}
+            self._seen.update(averages)
+            found.update((name, (value, window)) for name, value in averages.items())
+            found.update((name, (self._seen[name], SAME_VALUE_SECONDS)) for name in wait)
+            stay = [name for name in due if name not in found and name in self._seen and window < LONGEST_HOLD_SECONDS]
+            new.names += [name for name in due if name not in stay and name not in self._unknown]
+            base.names = stay + wait
         ended = [base for base in (*self._bases, new) if not base.names]
         self._bases = [base for base in (*self._bases, new) if base.names]
         self._free += [base.sample for base in ended]
@@ -161,7 +169,7 @@ class GpmChain:
 
     def _row(self, found: dict[str, tuple[float, float]], call: Calls) -> Row:
         call.answered += 1
-        lengths = [window for _, window in found.values()]
+        lengths = [window for _, window in found.values() if window != SAME_VALUE_SECONDS]
         common = max(set(lengths), key=lengths.count, default=0.0)
         gpm: Row = {"win": round(common, 6)}
         for name in self._metrics:
@@ -169,7 +177,7 @@ class GpmChain:
             if name not in found:
                 why = _UNKNOWN if name in self._unknown else NO_NUMBER
                 call.missing[name] = [str(why[0]), why[1]]
-        other = {name: round(window, 6) for name, (_, window) in found.items() if window != common}
+        other = {name: round(window, 9) for name, (_, window) in found.items() if window != common}
         return {**gpm, "win_of": other} if other else gpm
 
 

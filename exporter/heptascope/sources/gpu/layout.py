@@ -15,6 +15,8 @@ Row = dict[str, Any]
 
 PREFIX = "heptascope_gpu_"
 MIB = 2**20
+SAME_VALUE_SECONDS = 1e-9
+"""Window of a value that was read before: it is shown again, and must not be counted twice (0 would mean "an instant reading")."""
 
 GPM_IDS: dict[str, int] = {
     "gr_util": 1,
