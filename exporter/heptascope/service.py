@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import signal
 import sys
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 GIL_SWITCH_SECONDS = 0.0005
 """How long a page may wait for the pipeline thread to hand over the interpreter; Python's default of 5 ms is /metrics' whole p99 budget."""
+_M_ARENA_MAX = -8  # glibc's malloc.h
 WEB_STOP_SECONDS = 0.8
 RECORDER_STOP_SECONDS = 0.3
 
@@ -150,6 +152,13 @@ def stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def share_one_arena() -> None:
+    """Let all threads allocate from one arena where the C library is glibc; one a thread costs some MiB, and here one runs at a time."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, 1)
+
+
 class Runs(Protocol):
     """Something that can be served: a daemon, and how to start and stop what it needs."""
 
@@ -167,6 +176,7 @@ class Runs(Protocol):
 def serve(what: Runs, settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; `announce` gets the address. Raises UserError if the address cannot be served."""
     sys.setswitchinterval(GIL_SWITCH_SECONDS)
+    share_one_arena()
     app = create_app(what.daemon, settings.web, getattr(what, "stage", None))
     server = WebServer(app, *settings.address, settings.web.tls_cert, settings.web.tls_key)
     with stop_signals() as stopped:

@@ -60,6 +60,21 @@ def test_last_points() -> None:
     assert ([7.0, 8.0, 9.0], [14.0, 16.0, 18.0]) == (list(times), list(values))
 
 
+def test_the_past_ends_at_its_instant() -> None:
+    """Nothing later is seen: a series that began later is empty, one that ended later still lives, and what it copied stands."""
+    window = window_of(*((float(t), t * 2.0) for t in range(10)))
+    window.mark_stale(NAME, PAIRS, 10.0)
+    other = labels(engine="later", rank="0")
+    window.append(NAME, other, 8.0, 1.0)
+    past = history.Past(window, 5.5)
+    series = past.get(NAME, PAIRS)
+    assert series is not None
+    window.append(NAME, PAIRS, 11.0, 1.0)
+    assert ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 10.0, True) == (list(series.t), series.v[-1], series.live)
+    assert [(PAIRS, True), (other, False)] == [(one.pairs, one.live) for one in past.series(NAME)]
+    assert past.get("heptascope_unknown", PAIRS) is None
+
+
 class BusySeries(Series):
     """A series that the writer touches in the middle of a reader's copy: `steps` run one by one, before each look at the values."""
 

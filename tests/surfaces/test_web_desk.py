@@ -133,6 +133,22 @@ def test_the_past_can_be_asked_for() -> None:
     assert 400 == client.get("/api/v1/page?at=yesterday").status_code
 
 
+def test_the_rules_of_the_past_can_be_asked_for() -> None:
+    """Each rule's state, since when, and its values are those of the instant, whatever happened after it."""
+    state = played(FOLDER / "kv-severe", seconds_before_end=25)
+    client = Client(create_app(state))
+    address = "/api/v1/findings?layer=memory"
+    then, began = client.get(address).json()["findings"], state.time
+    state.advance(20)
+    judge = state.judge
+    assert isinstance(judge, Diagnoser)
+    now = client.get(address).json()["findings"]
+    back = client.get(f"{address}&at={began}").json()
+    assert (began, then) == (back["t"], back["findings"])
+    assert now != then
+    assert [] == client.get(f"{address}&at={began - 100}").json()["findings"]
+
+
 def test_the_last_minutes_can_be_replayed(tmp_path: Path) -> None:
     """The archive is a recording: header, GPU and host rows, the engine's pages, all in their order."""
     state = severe()
@@ -168,6 +184,22 @@ def test_a_played_recording_gets_the_times_of_now() -> None:
         rows = [json.loads(line) for line in lookback.gzip.decompress(body.read()).splitlines()]
     assert [5000.0, 5001.0] == [row["t"] for row in rows]
     assert {"vllm"} == {row["engine"] for row in rows}
+
+
+def test_pages_are_kept_as_changes_and_given_back_whole() -> None:
+    """Ten pages that differ in a line take little more room than one; what is taken away holds each as it was, whatever its shape."""
+    kept, noise = Lookback(), [f"line_{i * 7919 % 10007} {i}" for i in range(1500)]
+    pages = ["\n".join([*noise, f"steps_total {second}", *(["new 1"] if second > 20 else []), ""]) for second in range(25)]
+    for second, page in enumerate(pages):
+        kept.write(Reading("vllm", 1000.0 + second, raw={"t": 1000.0 + second, "dt": 0.0, "status": 200, "text": page}))
+    first, second = kept._chunks
+    assert len(first.body) + len(second.body) < 3 * len(lookback.gzip.compress(pages[0].encode(), 1))
+    with tarfile.open(fileobj=io.BytesIO(kept.tar(None, 1025.0))) as archive:
+        body = archive.extractfile(archive.getmembers()[1])
+        assert body is not None
+        rows = [json.loads(line) for line in lookback.gzip.decompress(body.read()).splitlines()]
+    assert pages == [row["text"] for row in rows]
+    assert not [row for row in rows if "changed" in row]
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

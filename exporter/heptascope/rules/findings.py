@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from heptascope.model import Evidence, Layer, Missing
-from heptascope.rules.diagnose import Diagnoser
+from heptascope.model import Evidence, Missing
 from heptascope.rules.evidence import gather
 from heptascope.rules.judge import Finding
 from heptascope.rules.rule import Rule
@@ -46,11 +45,9 @@ def missing_json(m: Missing) -> dict[str, str]:
     return {"signal": m.signal, "reason": m.reason.value, "detail": m.detail}
 
 
-def findings_json(judge: Diagnoser, window: Window, now: float, layers: Collection[Layer] = ()) -> list[dict[str, Any]]:
-    """Return the findings of `layers` (all by default) with the values that their rules look at, now."""
-    found = [f for f in judge.findings if not layers or f.rule.layer in layers]
-    span = judge.judge.settings.window
-    return [{**finding_json(f), "evidence": [evidence_json(e) for e in _evidence(f, window, now, span)]} for f in found]
+def findings_json(findings: Iterable[Finding], window: Window, now: float, span: float) -> list[dict[str, Any]]:
+    """Return findings with the values that their rules look at in the `span` seconds up to `now`, the end of what `window` holds."""
+    return [{**finding_json(f), "evidence": [evidence_json(e) for e in _evidence(f, window, now, span)]} for f in findings]
 
 
 def rule_json(rule: Rule, rules: Iterable[Rule], window: str) -> dict[str, Any]:

@@ -6,7 +6,9 @@ if anything moved meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from heptascope.model import Labels
 from heptascope.signals.window import Series, Window
@@ -24,6 +26,36 @@ def series_of(window: Window, name: str) -> list[Series]:
         except RuntimeError:  # a series was added during the copy
             continue
     return []
+
+
+class Past(Window):
+    """A window as it stood at an instant: nothing that came later is in it. Reads only."""
+
+    def __init__(self, window: Window, t: float) -> None:
+        """Show `window` as it was at `t` (Unix seconds)."""
+        super().__init__(window.retention)
+        self._whole, self._t = window, t
+        self._copies: dict[str, dict[Labels, Series]] = {}
+
+    def series(self, name: str) -> Iterator[Series]:
+        """Yield copies of the series of one name, each up to the instant; made once."""
+        yield from self._family(name).values()
+
+    def get(self, name: str, pairs: Labels) -> Series | None:
+        """Return a copy of one series up to the instant, or None."""
+        return self._family(name).get(pairs)
+
+    def _family(self, name: str) -> dict[Labels, Series]:
+        if name not in self._copies:
+            self._copies[name] = {series.pairs: self._until(series) for series in series_of(self._whole, name)}
+        return self._copies[name]
+
+    def _until(self, series: Series) -> Series:
+        cut = Series(series.name, series.pairs)
+        times, values = points(series)
+        end = bisect_right(times, self._t)
+        cut.t, cut.v = array("d", times[:end]), array("d", values[:end])
+        return cut
 
 
 def points(series: Series, most: int | None = None) -> tuple[Sequence[float], Sequence[float]]:

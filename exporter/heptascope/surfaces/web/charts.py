@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heptascope.model import Labels, Layer
+from heptascope.signals.schema import SCHEMA
 from heptascope.signals.window import Series, Window
 from heptascope.surfaces import history, units
 
@@ -38,8 +39,10 @@ class Chart:
 
     @property
     def entity(self) -> tuple[str, ...]:
-        """The labels that tell its lines apart."""
-        return ("gpu",) if self.signal.startswith("heptascope_gpu_") else ("engine", "rank")
+        """The labels that tell its lines apart; a signal of neither GPUs nor engines is the pod's, with its own."""
+        if self.signal.startswith("heptascope_gpu_"):
+            return ("gpu",)
+        return ("engine", "rank") if self.signal.startswith("heptascope_engine_") else SCHEMA[self.signal].labels
 
 
 _TTFT, _ITL = "heptascope_engine_time_to_first_token_seconds", "heptascope_engine_inter_token_latency_seconds"
@@ -56,6 +59,8 @@ CHARTS: dict[str, Chart] = {
         Chart("itl_median", _ITL, "seconds", "0.5", _APP),
         Chart("generated", "heptascope_engine_generation_tokens_total", "tokens", "rate", _APP),
         Chart("prompted", "heptascope_engine_prompt_tokens_total", "tokens", "rate", _APP),
+        Chart("saturation", "heptascope_saturation_ratio", "ratio", "mean", _APP),
+        Chart("limits", "heptascope_saturation_limit_ratio", "ratio", "mean", _APP),
         Chart("acceptance", "heptascope_engine_spec_acceptance_ratio", "ratio", "mean", _SPEC),
         Chart("running", "heptascope_engine_requests_running", "", "mean", _SCHED),
         Chart("waiting", "heptascope_engine_requests_waiting", "", "mean", _SCHED),

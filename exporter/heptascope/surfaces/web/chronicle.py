@@ -17,6 +17,7 @@ from heptascope.rules.export import layer_states
 from heptascope.rules.findings import finding_key, of_engine
 from heptascope.rules.judge import Finding
 from heptascope.rules.verdict import Verdict
+from heptascope.surfaces.web.states import States
 
 KEPT_SECONDS = 600.0
 LONGEST_SECONDS = 15.0
@@ -55,6 +56,7 @@ class Chronicle:
         self._bands: dict[str, Band] = {}
         self._ended: deque[Band] = deque(maxlen=MOST_BANDS)
         self._signature: object = None
+        self.states = States()
 
     def note(self, judge: Diagnoser) -> None:
         """Take what the rules room says now."""
@@ -62,6 +64,7 @@ class Chronicle:
         if verdict is None:
             return
         self._note_bands(findings, verdict.t)
+        self.states.note(findings, verdict.t, verdict.t - KEPT_SECONDS)
         moment = Moment(verdict.t, verdict, {v.engine: layers_of(v, findings) for v in verdict.engines or (verdict,)})
         signature = _signature(moment)
         if signature != self._signature or not self._moments or moment.t - self._moments[-1].t >= LONGEST_SECONDS:

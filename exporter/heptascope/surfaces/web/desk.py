@@ -15,7 +15,7 @@ from heptascope.rules.findings import findings_json, rule_json
 from heptascope.rules.rule import EvidenceItem, Rule
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.schema_row import Kind
-from heptascope.surfaces import units
+from heptascope.surfaces import history, units
 from heptascope.surfaces.web import charts
 from heptascope.surfaces.web.chronicle import Chronicle
 from heptascope.surfaces.web.lookback import Lookback
@@ -76,9 +76,14 @@ class Desk:
         found = [rule for rule in known.values() if not layers or rule.layer in layers]
         return [{**rule_json(rule, known.values(), window), "runbook": runbook(rule.name)} for rule in found]
 
-    def findings(self, layers: Collection[Layer]) -> list[dict[str, Any]]:
-        """Return the state of every rule of `layers` for every engine and GPU, with values."""
-        return [] if self.judge is None else findings_json(self.judge, self.state.window, self.state.now(), layers)
+    def findings(self, layers: Collection[Layer], at: float | None = None) -> list[dict[str, Any]]:
+        """Return the state of every rule of `layers` for every engine and GPU, with values: now, or as it was at `at` (Unix seconds)."""
+        if self.judge is None:
+            return []
+        span, window, now = self.judge.judge.settings.window, self.state.window, self.state.now()
+        found = self.judge.findings if at is None else self.chronicle.states.at(at)
+        window, now = (window, now) if at is None else (history.Past(window, at), at)
+        return findings_json([f for f in found if not layers or f.rule.layer in layers], window, now, span)
 
     def rule(self, name: str) -> Rule | None:
         """Return a rule of the catalogue by name."""

@@ -69,9 +69,13 @@ def _add_rules(router: APIRouter, site: Site, desk: Desk) -> None:
         return site.json(request, ("rules", tuple(layer)), lambda _: {"rules": desk.rules(layer)})
 
     @router.get("/findings", response_model=models.Findings, responses=_NO_RULE, summary="Every rule's state")
-    async def findings(request: Request, layer: Layers = []) -> Response:  # noqa: B006  # FastAPI copies defaults
-        """Return the state of every rule for every engine and GPU, the values that it looks at, and what it lacks."""
-        return site.json(request, ("findings", tuple(layer)), lambda full: {"t": full.t, "findings": desk.findings(layer)})
+    async def findings(request: Request, layer: Layers = [], at: At = None) -> Response:  # noqa: B006  # FastAPI copies defaults
+        """Return the state of every rule for every engine and GPU, the values that it looks at, and what it lacks.
+
+        The list is empty where nothing is kept of the time asked for.
+        """
+        key = ("findings", tuple(layer), at)
+        return site.json(request, key, lambda full: {"t": at or full.t, "findings": desk.findings(layer, at)})
 
     @router.get("/trends", response_model=models.Trends, responses=_NO_RULE, summary="The recent past of what a rule looks at")
     async def trends(request: Request, rule: RuleName) -> Response:
@@ -92,7 +96,7 @@ def _add_exports(router: APIRouter, desk: Desk) -> None:
         return Response(ticket(verdict, desk.page()), media_type="text/markdown; charset=utf-8")
 
     @router.get("/export/recording", response_class=Tar, summary="The last ten minutes as a recording")
-    async def export_recording() -> Response:
+    def export_recording() -> Response:
         """Return a tar archive of one folder that `heptascope replay` reads: what the sources read in the last ten minutes."""
         now = desk.state.now()
         name = f"heptascope-{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%SZ}.tar"

@@ -1,6 +1,9 @@
 """The last ten minutes of what the sources read, compressed in memory: a recording for whoever asks after the fact.
 
 A tap of the daemon, written by the sources' threads. What is handed out has the layout that `heptascope replay` reads.
+
+Of an engine's page only the lines that changed are kept: from one second to the next most stand still, and zlib sees no further back
+than 32 KiB, less than one page.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import tarfile
 import threading
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,12 +25,13 @@ from heptascope.sources.recording import GPU_FILE, LONE_ENGINE_FILE, engine_file
 KEPT_SECONDS = 600.0
 CHUNK_SECONDS = 10.0
 MOST_BYTES = 8 * 2**20
-"""Of compressed rows: ten minutes of one engine with a page of 100 KB take about 5 MB; beyond, the oldest go."""
+"""Of compressed rows: ten minutes of one engine with a page of 45 KB take about 0.6 MB; beyond, the oldest go."""
 _LEVEL = 1
 _GZIP = 31  # zlib's window bits for the gzip format
 _ANOTHER_CLOCK_SECONDS = 5.0
 """Rows older than this are a recording's that plays now: they get the times at which they were played."""
 _MACHINE = ""
+_PAGE, _CHANGED = "text", "changed"
 
 Row = dict[str, Any]
 
@@ -45,13 +49,38 @@ class _Open:
         self.t = t
         self._member = zlib.compressobj(_LEVEL, wbits=_GZIP)
         self._parts: list[bytes] = []
+        self._before: list[str] = []
 
-    def add(self, line: str) -> None:
-        self._parts.append(self._member.compress(line.encode()))
+    def add(self, row: Row) -> None:
+        self._parts.append(self._member.compress(_line(self._short(row)).encode()))
 
     def body(self) -> bytes:
         """Return the member as if it ended here."""
         return b"".join((*self._parts, self._member.copy().flush()))
+
+    def _short(self, row: Row) -> Row:
+        """Return a row whose page holds only the lines that differ from the page before, by their numbers."""
+        if _PAGE not in row:
+            return row
+        before, self._before = self._before, row[_PAGE].split("\n")
+        if len(before) != len(self._before):
+            return row
+        changed = {i: line for i, (old, line) in enumerate(zip(before, self._before, strict=True)) if old != line}
+        return {**{name: value for name, value in row.items() if name != _PAGE}, _CHANGED: changed}
+
+
+def _whole(member: bytes) -> Iterator[Row]:
+    """Yield the rows of a member with their whole pages."""
+    before: list[str] = []
+    for line in gzip.decompress(member).splitlines():
+        row = json.loads(line)
+        if _CHANGED in row:
+            for number, text in row.pop(_CHANGED).items():
+                before[int(number)] = text
+            row[_PAGE] = "\n".join(before)
+        elif _PAGE in row:
+            before = row[_PAGE].split("\n")
+        yield row
 
 
 class Lookback:
@@ -92,15 +121,15 @@ class Lookback:
             young = {engine: member for engine, member in self._open.items() if member.t > now - KEPT_SECONDS}
             parts = [*self._chunks, *(_Chunk(member.t, engine, member.body()) for engine, member in young.items())]
         first = {"kind": "header", "gpus": [], **(header or {}), "t": min((part.t for part in parts), default=now)}
-        files = {_MACHINE: gzip.compress(_line(first).encode(), mtime=0)}
+        files = {_MACHINE: [gzip.compress(_line(first).encode(), mtime=0)]}
         for part in parts:
-            files[part.engine] = files.get(part.engine, b"") + part.body
+            files.setdefault(part.engine, []).append(part.body if part.engine == _MACHINE else _packed(part.body))
         folder, buffer = f"heptascope-{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%SZ}", io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for engine, body in files.items():
+            for engine, members in files.items():
                 info = tarfile.TarInfo(f"{folder}/{_file(engine, len(files))}")
-                info.size, info.mtime = len(body), int(now)
-                archive.addfile(info, io.BytesIO(body))
+                info.size, info.mtime = sum(map(len, members)), int(now)
+                archive.addfile(info, io.BytesIO(b"".join(members)))
         return buffer.getvalue()
 
     def _engine(self, reading: Reading) -> str:
@@ -110,11 +139,10 @@ class Lookback:
         return name
 
     def _put(self, engine: str, rows: list[Row], t: float) -> None:
-        lines = [_line(row if engine == _MACHINE else row | {"engine": engine}) for row in rows]
         with self._lock:
             member = self._open.setdefault(engine, _Open(t))
-            for line in lines:
-                member.add(line)
+            for row in rows:
+                member.add(row if engine == _MACHINE else row | {"engine": engine})
             if t - member.t >= CHUNK_SECONDS:
                 del self._open[engine]
                 self._chunks.append(_Chunk(member.t, engine, member.body()))
@@ -124,6 +152,11 @@ class Lookback:
     def _forget(self, now: float) -> None:
         while self._chunks and (self._chunks[0].t < now - KEPT_SECONDS or self._bytes > MOST_BYTES):
             self._bytes -= len(self._chunks.popleft().body)
+
+
+def _packed(member: bytes) -> bytes:
+    """Return a member with whole pages."""
+    return gzip.compress(b"".join(_line(row).encode() for row in _whole(member)), _LEVEL, mtime=0)
 
 
 def _on_time(row: Mapping[str, Any], t: float) -> Row:
