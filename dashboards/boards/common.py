@@ -112,7 +112,7 @@ def load_panel(width: int = 12) -> Panel:
 
 def gpu_panel(width: int = 12) -> Panel:
     """Return what the GPUs do, to be read beside the engine's panels."""
-    names = (("graphics_engine_active", "any kernel"), ("sm_active", "SMs"), ("dram_active", "DRAM"), ("tensor_active", "tensor cores"))
+    names = (("graphics_engine_active", "any kernel"), ("dram_active", "DRAM"), ("tensor_active", "tensor cores"))
     where = ("pod", "instance")
     queries = tuple(
         Query(f"avg by ({by(where)}) ({exact(f'heptascope_gpu_{name}_ratio')})", f"{words} · {POD_NAME}") for name, words in names
@@ -122,7 +122,7 @@ def gpu_panel(width: int = 12) -> Panel:
         "What the GPUs do",
         queries,
         "percentunit",
-        shows="Mean over the GPUs of each pod: time with any kernel, SMs in use, DRAM bandwidth, tensor cores. Exact means over each step.",
+        shows="Mean over the GPUs of each pod: time with any kernel, DRAM bandwidth, tensor cores. Exact means over each step.",
         normal="decode fills DRAM (60 % and more), prefill the tensor cores (60 % and more); any kernel near 100 %.",
         act="any kernel far below 100 % while requests run: the host is late, see Operator and Scheduling.",
         width=width,

@@ -14,7 +14,7 @@ from grafana_foundation_sdk.models import common as shared
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from boards.limits import CLEAR, GREEN, Limit, steps
+from boards.limits import CLEAR, GREEN, Line, steps
 from boards.panel import Column, Kind, Panel, Query, State
 from boards.variables import SOURCE
 
@@ -49,7 +49,7 @@ def _link(title: str, url: str) -> build.DashboardLink:
     return build.DashboardLink(title).url(url)
 
 
-def _thresholds(limits: Iterable[Limit], base: str) -> build.ThresholdsConfig:
+def _thresholds(limits: Iterable[Line], base: str) -> build.ThresholdsConfig:
     return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(steps(tuple(limits), base))
 
 

@@ -120,7 +120,7 @@ def meanings(exprs: Iterable[str]) -> Iterator[str]:
             row_name, text = name, "Recorded by the rules in `alerts/rules`."
         else:
             row = signal(name)
-            row_name, text = row.name, _ratio_of().get(row.name, row).help
+            row_name, text = row.name, _ratio_of().get(row.name, row).help.replace("the last sampling window", "each step")
             if row.kind is Kind.INFO or row_name.endswith("_sampled_seconds_total"):
                 continue
         if row_name not in seen:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from grafana_foundation_sdk.models.dashboard import Threshold
 
 from heptascope.model import RuleKind
 from heptascope.rules.load import load
-from heptascope.rules.rule import Rule
 from heptascope.surfaces import units
+from heptascope.surfaces.alerts.written import written_alerts
 
 RED: Final = "red"
 ORANGE: Final = "orange"
@@ -24,17 +24,30 @@ PURPLE: Final = "purple"
 CLEAR: Final = "transparent"
 
 _SEVERITY: Final = {"critical": RED, "warning": ORANGE, "info": YELLOW}
+_RANK: Final = {BLUE: 1, YELLOW: 2, ORANGE: 3, RED: 4}
+"""Of two lines at one value the graver one gives the colour."""
+
+
+class _Known(NamedTuple):
+    """What a line needs to know about a rule of the catalogue, or about an alert that no rule stands for."""
+
+    thresholds: Mapping[str, float]
+    limiter: bool
+    severity: str
+    summary: str
 
 
 @cache
-def rules() -> dict[str, Rule]:
-    """Return the catalogue by name."""
-    return {rule.name: rule for rule in load()}
+def _known() -> dict[str, _Known]:
+    found = {rule.name: _Known(rule.thresholds, rule.kind is RuleKind.LIMITER, rule.severity, rule.summary) for rule in load()}
+    for name, alert in written_alerts().items():
+        found[name] = _Known(alert.get("thresholds", {}), False, alert["severity"], alert.get("summary", ""))
+    return found
 
 
 def threshold(rule: str, name: str) -> float:
-    """Return a threshold of the catalogue. Raises KeyError for an unknown rule or name."""
-    return rules()[rule].threshold(name)
+    """Return a threshold of the catalogue or of an alert. Raises KeyError for an unknown rule or name."""
+    return _known()[rule].thresholds[name]
 
 
 def number(rule: str, name: str) -> str:
@@ -42,14 +55,51 @@ def number(rule: str, name: str) -> str:
     return f"{threshold(rule, name):.12g}"
 
 
+class Line(Protocol):
+    """A line on a panel: where, in which colour, which side of it is meant, and what it says."""
+
+    @property
+    def value(self) -> float:
+        """Where it lies."""
+
+    @property
+    def color(self) -> str:
+        """Grafana's name of its colour."""
+
+    @property
+    def below(self) -> bool:
+        """Whether the values under it are meant."""
+
+    def words(self) -> str:
+        """Return what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A line that no rule draws: the end of a scale, or a promise by definition."""
+
+    value: float
+    color: str
+    about: str
+    below: bool = False
+
+    def words(self) -> str:
+        """Return what the line means."""
+        return self.about
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One threshold of one rule on a panel. `below`: the rule fires under it. `unit` is the signal table's, for the words."""
+    """One threshold of one rule on a panel. `below`: the rule fires under it. `unit` is the signal table's, for the words.
+
+    `of` names the line or lines that are meant, where a panel has others too.
+    """
 
     rule: str
     name: str
     below: bool = False
     unit: str = "ratio"
+    of: str = ""
 
     @property
     def value(self) -> float:
@@ -59,26 +109,26 @@ class Limit:
     @property
     def color(self) -> str:
         """Blue for what merely limits, else by severity: red only where someone has to act at once."""
-        rule = rules()[self.rule]
-        return BLUE if rule.kind is RuleKind.LIMITER else _SEVERITY[rule.severity]
+        rule = _known()[self.rule]
+        return BLUE if rule.limiter else _SEVERITY[rule.severity]
 
     def words(self) -> str:
         """Return what the line means, with a link to the rule's runbook if it has one."""
-        rule = rules()[self.rule]
-        name = rule.name if rule.kind is RuleKind.LIMITER else f"[{rule.name}](${{runbooks}}/{rule.name}.md)"
-        side = "below" if self.below else "above"
+        rule = _known()[self.rule]
+        name = self.rule if rule.limiter else f"[{self.rule}](${{runbooks}}/{self.rule}.md)"
+        side = f"{self.of} {'below' if self.below else 'above'}".strip()
         return f"{self.color} line, {side} {units.text(self.value, self.unit)}: {name}. {rule.summary}"
 
 
-def steps(limits: Sequence[Limit], base: str = CLEAR) -> list[Threshold]:
-    """Return Grafana's steps for limits that all lie on one side. `base` colours what is on the good side.
+def steps(lines: Sequence[Line], base: str = CLEAR) -> list[Threshold]:
+    """Return Grafana's steps for lines that all lie on one side. `base` colours what is on the good side.
 
     Raises ValueError for a mixture: with steps alone Grafana cannot draw both.
     """
-    if len({limit.below for limit in limits}) > 1:
-        raise ValueError("limits on one panel must all be above or all be below")
-    rows = sorted({(limit.value, limit.color) for limit in limits})
-    if limits and limits[0].below:
+    if len({line.below for line in lines}) > 1:
+        raise ValueError("lines on one panel must all be above or all be below")
+    rows = list({line.value: line.color for line in sorted(lines, key=lambda line: (line.value, _RANK.get(line.color, 0)))}.items())
+    if lines and lines[0].below:
         colors = [color for _, color in rows] + [base]
         return [Threshold(None, colors[0]), *(Threshold(value, color) for (value, _), color in zip(rows, colors[1:], strict=True))]
     return [Threshold(None, base), *(Threshold(value, color) for value, color in rows)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from boards import facts
-from boards.limits import Limit
+from boards.limits import Line
 
 Kind = Literal["timeseries", "stat", "timeline", "table", "bars"]
 State = tuple[str, str]
@@ -37,7 +37,7 @@ class Column:
     unit: str = ""
     link: tuple[str, str] | None = None
     states: tuple[State, ...] = ()
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Line, ...] = ()
     width: int = 0
 
 
@@ -58,7 +58,7 @@ class Panel:
     normal: str
     act: str
     width: int = 12
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Line, ...] = ()
     empty: str = NO_DATA
     states: tuple[State, ...] = ()
     columns: tuple[Column, ...] = ()

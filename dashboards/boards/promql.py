@@ -88,6 +88,11 @@ def of_model(expr: str, *, rank: bool = True) -> str:
     return f"({expr})\nand on ({by(labels)}) heptascope_engine_info{matchers(*PLACE, 'engine', 'model')}"
 
 
+def of_pods(expr: str) -> str:
+    """Return `expr` for whole pods: it follows neither the engine nor the GPU."""
+    return expr.replace(', engine=~"$engine"', "").replace(', gpu=~"$gpu"', "")
+
+
 def coded(name: str, label: str, values: tuple[str, ...], labels: tuple[str, ...], **fixed: str) -> str:
     """Return a state as a number from 1 on: which of `values` the label of the series with value 1 has."""
     parts = [f"{code} * {sel(name, **{label: value}, **fixed)}" for code, value in enumerate(values, 1)]

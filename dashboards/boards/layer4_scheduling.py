@@ -1,0 +1,200 @@
+"""Board of layer 4: the engine's loop, its batch and queue, and the host that drives it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from boards import facts
+from boards.common import EACH_ENGINE, state_row, uid
+from boards.limits import Limit
+from boards.panel import Board, Panel, Query, Row
+from boards.promql import ENGINE_NAME, PLACE, POD_NAME, by, mean, of_model, quantile, rate, sel
+from boards.variables import PLACES
+from heptascope.model import Layer
+
+_E: Final = "heptascope_engine_"
+_P: Final = "heptascope_host_process_"
+_LOOP: Final = "=~engine_core|worker"
+_ITL: Final = _E + "inter_token_latency_seconds"
+_NO_PROCESS: Final = "The engine's processes are not visible here (share the PID namespace)."
+_NO_PROBE: Final = "Needs the in-engine probe (heptascope[vllm-probe])."
+_ENGINE: Final = f"{POD_NAME} {{{{engine}}}}"
+
+
+def _steps() -> Row:
+    step, host = sel(_E + "step_seconds"), sel(_E + "step_host_seconds")
+    split = Panel(
+        "timeseries",
+        "Step time: GPU and host",
+        (
+            Query(of_model(f"clamp_min({step} - {host}, 0)"), f"GPU · {ENGINE_NAME}"),
+            Query(of_model(host), f"host · {ENGINE_NAME}"),
+            Query(of_model(step), f"whole step · {ENGINE_NAME}", dashed=True),
+        ),
+        facts.unit(_E + "step_seconds"),
+        shows="Mean time of one engine step: the part with a kernel on the GPU, and the part without.",
+        normal="mostly GPU. An 8B model on an H200 decodes in 5 to 15 ms; a step with prefill takes longer.",
+        act="a large host part: see the last row. A growing GPU part: a larger batch, longer contexts, or a slower card (Hardware).",
+        width=8,
+        stacked=True,
+        empty="Defined only while requests run.",
+    )
+    gap = Panel(
+        "timeseries",
+        facts.title(_E + "step_host_gap_ratio"),
+        (Query(of_model(sel(_E + "step_host_gap_ratio")), ENGINE_NAME),),
+        facts.unit(_E + "step_host_gap_ratio"),
+        shows="The host's part of a step as a share of it.",
+        normal="1 to 15 % for models of 8B and more.",
+        act="that much can be won at most: launches (Operator), a starved or full engine core (last row).",
+        width=8,
+        limits=(Limit("HostStepBound", "gap"), Limit("EngineCoreSaturated", "gap"), Limit("HostStepLimit", "gap")),
+        top=1.0,
+        empty="Defined only while requests run, for an engine whose GPUs are known.",
+    )
+    phases = Panel(
+        "timeseries",
+        "Phases of a scheduler iteration",
+        (Query(f"sum by ({by(PLACE)}, engine, rank, phase) ({mean(_E + 'step_phase_seconds')})", f"{{{{phase}}}} · {ENGINE_NAME}"),),
+        facts.unit(_E + "step_phase_seconds"),
+        shows="Mean time of each phase inside the engine: schedule, run the model, handle output.",
+        normal="the model's phase is nearly all.",
+        act="schedule or output large: very many sequences, long stop lists, guided decoding.",
+        width=8,
+        stacked=True,
+        empty=_NO_PROBE,
+    )
+    return Row("Where does a step's time go?", ((split, gap, phases),))
+
+
+def _batch() -> Row:
+    tokens = Panel(
+        "timeseries",
+        "Tokens in a step",
+        (
+            Query(of_model(f"{rate(_E + 'step_tokens_total')} / {rate(_E + 'steps_total')}"), f"mean · {ENGINE_NAME}"),
+            Query(of_model(sel(_E + "step_token_limit")), f"most in one step · {ENGINE_NAME}", dashed=True),
+        ),
+        "short",
+        shows="How many tokens a step works on, and how many it may.",
+        normal="decode: about one for each running request; prefill fills the budget.",
+        act="at the dashed line with a queue and idle tensor cores: raise the token budget (--max-num-batched-tokens).",
+        width=8,
+        empty="The engine does not count its steps or their tokens.",
+    )
+    queue = Panel(
+        "timeseries",
+        "Time in the queue",
+        (
+            Query(of_model(quantile("0.95", _E + "queue_time_seconds")), f"p95 · {ENGINE_NAME}"),
+            Query(of_model(mean(_E + "queue_time_seconds")), f"mean · {ENGINE_NAME}"),
+        ),
+        facts.unit(_E + "queue_time_seconds"),
+        shows="Time from arrival in the engine to the first scheduling, of requests that were scheduled in each step of the graph.",
+        normal="milliseconds.",
+        act="the panel Requests in the engine tells what they wait for; the queue of users comes out as time to the first token.",
+        width=8,
+        empty="No requests in this time, or the engine has no such histogram.",
+    )
+    gaps = Panel(
+        "timeseries",
+        "Does prefill starve decode?",
+        (
+            Query(of_model(quantile("0.99", _ITL)), f"p99 gap · {ENGINE_NAME}"),
+            Query(of_model(mean(_ITL)), f"mean gap · {ENGINE_NAME}"),
+            Query(of_model(quantile("0.5", _ITL)), f"median gap · {ENGINE_NAME}"),
+        ),
+        facts.unit(_ITL),
+        shows="Gaps between the tokens of a stream. Long prompts that take whole steps pull mean and p99 away from the median.",
+        normal="mean near the median, p99 within ten times of it.",
+        act="smaller prefill chunks (a smaller token budget), or prefill and decode on servers of their own.",
+        width=8,
+        limits=(Limit("PrefillStarvesDecode", "slow_seconds", unit="seconds"),),
+        empty="No tokens in this time, or the engine has no histogram of them.",
+    )
+    return Row("Batch and queue", ((tokens, queue, gaps),))
+
+
+def _host() -> Row:
+    cpu, waits = _P + "cpu_seconds_total", _P + "run_queue_seconds_total"
+    cores = Panel(
+        "timeseries",
+        "CPU by role",
+        (Query(f"max by ({by(EACH_ENGINE)}, role) ({rate(cpu, role='!=other')})", f"{{{{role}}}} · {_ENGINE}"),),
+        "short",
+        shows="Cores used by the busiest process of each role. The loop of an engine core and of an API server is one thread: 1 is full.",
+        normal="below 0.9.",
+        act="engine_core at the line with a large gap: it is the limit. api_server: see Application.",
+        width=8,
+        limits=(Limit("EngineCoreSaturated", "cores", unit=""),),
+        empty=_NO_PROCESS,
+    )
+    waiting = f"sum by ({by(EACH_ENGINE)}) ({rate(waits, role=_LOOP)})"
+    running = f"sum by ({by(EACH_ENGINE)}) ({rate(cpu, role=_LOOP)})"
+    starved = Panel(
+        "timeseries",
+        "Waiting for a CPU",
+        (Query(f"{waiting} / ({waiting} + {running} > 0)", f"engine core and workers · {_ENGINE}"),),
+        "percentunit",
+        shows="Share of its runnable time that the engine waits for a processor.",
+        normal="below 10 %.",
+        act="more CPUs for the pod, fewer neighbours, no CPU limit below what it needs.",
+        width=8,
+        limits=(Limit("HostCpuStarved", "wait_share"),),
+        top=1.0,
+        empty=_NO_PROCESS,
+    )
+    periods = f"{rate('heptascope_host_cgroup_cpu_throttled_periods_total')} / {rate('heptascope_host_cgroup_cpu_periods_total')}"
+    throttled = Panel(
+        "timeseries",
+        "Stopped at the CPU limit",
+        (Query(periods, _ENGINE),),
+        "percentunit",
+        shows="Share of 100 ms periods in which the control group was stopped.",
+        normal="0; empty where there is no limit.",
+        act="raise or remove the CPU limit of the engine's container.",
+        width=8,
+        limits=(Limit("CpuThrottled", "periods_share"),),
+        top=1.0,
+        empty="The engine's control group has no CPU limit, or is not visible.",
+    )
+    lock = Panel(
+        "timeseries",
+        facts.title(_P + "interpreter_lock_ratio"),
+        (
+            Query(sel(_P + "interpreter_lock_ratio"), f"lock held · {{{{role}}}} {_ENGINE}"),
+            Query(sel(_P + "event_loop_blocked_ratio"), f"event loop busy · {{{{role}}}} {_ENGINE}"),
+        ),
+        facts.unit(_P + "interpreter_lock_ratio"),
+        shows="Share of samples in which some thread owned Python's interpreter lock, or the event loop was busy.",
+        normal="below 50 %.",
+        act="near 100 %: threads queue for the lock. Move work out of the process (more API servers, no tokenising in the core).",
+        limits=(Limit("InterpreterLockHeld", "blocked_share"), Limit("InterpreterLockHeld", "lock_share")),
+        top=1.0,
+        empty="Sampling of the interpreter lock is off (host.interpreter).",
+    )
+    numa = Panel(
+        "timeseries",
+        "CPUs on the wrong NUMA node",
+        (Query(f"max by ({by(EACH_ENGINE)}, role) ({sel(_P + 'remote_cpu_ratio', role=_LOOP)})", f"{{{{role}}}} · {_ENGINE}"),),
+        facts.unit(_P + "remote_cpu_ratio"),
+        shows="Of the CPUs on which a process may run, the share that lies on another NUMA node than its GPU.",
+        normal="0; 50 % without any pinning on two sockets.",
+        act="pin the engine to the node of its GPU (numactl, or the CPU and topology manager of Kubernetes).",
+        limits=(Limit("NumaMisplacement", "remote_share"),),
+        top=1.0,
+        empty="One NUMA node, or the GPU's node is not known.",
+    )
+    return Row("Is the host late?", ((cores, starved, throttled), (lock, numa)))
+
+
+def board() -> Board:
+    """Return the board."""
+    return Board(
+        uid(Layer.SCHEDULING),
+        "heptascope / 4 Scheduling",
+        "Does the engine's loop keep the GPU fed, and do requests get into the batch?",
+        (*PLACES, "engine", "gpu"),
+        (state_row(Layer.SCHEDULING), _steps(), _batch(), _host()),
+        layer=Layer.SCHEDULING,
+    )

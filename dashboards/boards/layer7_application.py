@@ -1,0 +1,211 @@
+"""Board of layer 7: what users feel, the front end, errors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from boards import facts
+from boards.common import EACH_ENGINE, state_row, uid
+from boards.limits import Limit, number
+from boards.panel import Board, Panel, Query, Row
+from boards.promql import ENGINE_NAME, POD_NAME, RANK, by, mean, of_model, quantile, rate, sel
+from boards.variables import PLACES
+from heptascope.model import Layer
+
+_E: Final = "heptascope_engine_"
+_ENGINE: Final = f"{POD_NAME} {{{{engine}}}}"
+_NO_REQUESTS: Final = "No requests in this time, or the engine has no such histogram."
+_PHASES: Final = ("queue_time", "prefill_time", "decode_time")
+
+
+def _latency(title: str, metric: str, objective: str, rule: str, normal: str, act: str, more: tuple[str, ...] = ()) -> Panel:
+    """Return quantiles of a latency with its objective."""
+    objectives = f"max by ({by(RANK)}) ({sel(_E + 'slo_seconds', latency=objective)})"
+    tail = number(rule, "quantile")
+    return Panel(
+        "timeseries",
+        title,
+        (
+            *(Query(of_model(quantile(q, _E + metric)), f"p{float(q) * 100:.0f} · {ENGINE_NAME}") for q in dict.fromkeys((*more, tail))),
+            Query(of_model(objectives), f"objective · {ENGINE_NAME}", dashed=True),
+        ),
+        facts.unit(_E + metric),
+        shows=f"Quantiles over each step, and the objective; [{rule}](${{runbooks}}/{rule}.md) compares p{float(tail) * 100:.0f} with it.",
+        normal=normal,
+        act=act,
+        width=8,
+        empty=_NO_REQUESTS,
+    )
+
+
+def _feel() -> Row:
+    first = _latency(
+        "Time to first token",
+        "time_to_first_token_seconds",
+        "time_to_first_token",
+        "TimeToFirstTokenHigh",
+        "well below the dashed line.",
+        "see the breakdown below: queue, prefill or front end.",
+        ("0.5",),
+    )
+    gap = _latency(
+        "Time between tokens",
+        "inter_token_latency_seconds",
+        "inter_token_latency",
+        "InterTokenLatencyHigh",
+        "about one step; people read at 10 to 20 tokens a second, which is 50 to 100 ms.",
+        "a slow step, or prefill that starves decode: Scheduling.",
+        ("0.5",),
+    )
+    whole = _latency(
+        "Whole request",
+        "e2e_latency_seconds",
+        "e2e_latency",
+        "EndToEndLatencyHigh",
+        "time to the first token, plus the gap times the length of the answer.",
+        "longer answers explain it as well as a slower server: see the lengths below.",
+        ("0.5",),
+    )
+    return Row("What do users feel?", ((first, gap, whole),))
+
+
+def _breakdown() -> Row:
+    means = [mean(_E + f"{phase}_seconds") for phase in _PHASES]
+    inside = " + ".join(f"({phase})" for phase in means)
+    parts = Panel(
+        "timeseries",
+        "Where a request's time goes",
+        (
+            Query(of_model(means[0]), f"1. queue · {ENGINE_NAME}"),
+            Query(of_model(means[1]), f"2. prefill · {ENGINE_NAME}"),
+            Query(of_model(means[2]), f"3. decode · {ENGINE_NAME}"),
+            Query(of_model(f"clamp_min({mean(_E + 'e2e_latency_seconds')} - ({inside}), 0)"), f"4. front end · {ENGINE_NAME}"),
+        ),
+        facts.unit(_E + "e2e_latency_seconds"),
+        shows=(
+            "Mean of finished requests between five times: arrival, admission to the queue, first scheduling, first token, last token. "
+            "What lies in none of the engine's phases is the front end's: tokenising, output handling."
+        ),
+        normal="decode is most of it; queue and front end are hardly to be seen.",
+        act="queue: capacity or a cap. Prefill: long prompts, no prefix cache. Front end: see beside.",
+        width=16,
+        stacked=True,
+        empty=_NO_REQUESTS,
+    )
+    front = Panel(
+        "timeseries",
+        "Share outside the engine",
+        (Query(of_model(sel(_E + "frontend_share_ratio")), ENGINE_NAME),),
+        facts.unit(_E + "frontend_share_ratio"),
+        shows="Of a request's time, the share that none of the engine's phases explains.",
+        normal="below 12 %.",
+        act="above the line: a full API server (next row), slow tokenising, grammar compilation.",
+        width=8,
+        limits=(Limit("FrontendSaturated", "share"), Limit("FrontendLimit", "share")),
+        top=1.0,
+        empty=_NO_REQUESTS,
+    )
+    return Row("Where does the time go?", ((parts, front),))
+
+
+def _requests() -> Row:
+    status, ended, refused = _E + "http_requests_total", _E + "requests_finished_total", _E + "requests_rejected_total"
+    answers = Panel(
+        "timeseries",
+        "Answers by status",
+        (Query(f"sum by ({by(EACH_ENGINE)}, status) ({rate(status)})", f"{{{{status}}}} · {_ENGINE}"),),
+        "reqps",
+        shows="HTTP answers each second.",
+        normal="nearly all 2xx.",
+        act="5xx: the engine's log, GPU health. 4xx: clients, most often prompts beyond the length limit.",
+        width=8,
+        stacked=True,
+        empty="The engine does not count its HTTP answers.",
+    )
+    reasons = Panel(
+        "timeseries",
+        "How requests end",
+        (
+            Query(f"sum by ({by(EACH_ENGINE)}, reason) ({rate(ended)})", f"{{{{reason}}}} · {_ENGINE}"),
+            Query(f"sum by ({by(EACH_ENGINE)}, reason) ({rate(refused)})", f"refused: {{{{reason}}}} · {_ENGINE}"),
+        ),
+        "reqps",
+        shows="Requests that ended, by reason, and those that were turned away.",
+        normal="stop and length; no abort, no error, none refused.",
+        act="abort: clients gave up, was it too slow? Refused: the queue limit.",
+        width=8,
+        stacked=True,
+    )
+    every = f"sum by ({by(EACH_ENGINE)}) ({rate(status)}) > 0"
+    failed = f"sum by ({by(EACH_ENGINE)}, status) ({rate(status, status='=~4xx|5xx')}) / on ({by(EACH_ENGINE)}) group_left () ({every})"
+    errors = Panel(
+        "timeseries",
+        "Share of answers that fail",
+        (Query(failed, f"{{{{status}}}} · {_ENGINE}"),),
+        "percentunit",
+        shows="Answers with an error of the server (5xx), and with one of the client (4xx).",
+        normal="0.",
+        act="5xx above its line wakes someone; see the runbook EngineErrors.",
+        width=8,
+        limits=(Limit("EngineErrors", "error_share", of="5xx"), Limit("ClientErrors", "error_share", of="4xx")),
+        empty="The engine does not count its HTTP answers.",
+    )
+    return Row("How do requests end?", ((answers, reasons, errors),))
+
+
+def _front() -> Row:
+    cores = Panel(
+        "timeseries",
+        "CPU of the API server",
+        (
+            Query(
+                f"max by ({by(EACH_ENGINE)}) ({rate('heptascope_host_process_cpu_seconds_total', role='api_server')})",
+                _ENGINE,
+            ),
+        ),
+        "short",
+        shows="Cores used by the busiest API server process. Its event loop is one thread: 1 is full.",
+        normal="below 0.5.",
+        act="at the line: more API servers (--api-server-count), fewer stream events, tokenising elsewhere.",
+        width=8,
+        limits=(Limit("FrontendSaturated", "cores", unit=""),),
+        empty="The engine's processes are not visible here (share the PID namespace).",
+    )
+    lengths = Panel(
+        "timeseries",
+        "Length of requests",
+        (
+            Query(of_model(mean(_E + "prompt_length_tokens")), f"prompt · {ENGINE_NAME}"),
+            Query(of_model(mean(_E + "generation_length_tokens")), f"answer · {ENGINE_NAME}"),
+        ),
+        "short",
+        shows="Mean length of finished requests, in tokens.",
+        normal="yours; remember it.",
+        act="a change of length changes every latency without any fault.",
+        width=8,
+        empty=_NO_REQUESTS,
+    )
+    deferred = Panel(
+        "timeseries",
+        facts.title(_E + "requests_deferred"),
+        (Query(of_model(sel(_E + "requests_deferred")), ENGINE_NAME),),
+        "short",
+        shows="Waiting requests that are held back for another cause than room: an adapter slot, a KV transfer, a grammar.",
+        normal="0.",
+        act="more adapter slots (--max-loras), or fewer adapters per server.",
+        width=8,
+        empty="The engine does not tell why requests wait.",
+    )
+    return Row("Front end and clients", ((cores, lengths, deferred),))
+
+
+def board() -> Board:
+    """Return the board."""
+    return Board(
+        uid(Layer.APPLICATION),
+        "heptascope / 7 Application",
+        "What do users feel, and where does a request's time go?",
+        (*PLACES, "engine", "gpu"),
+        (state_row(Layer.APPLICATION), _feel(), _breakdown(), _requests(), _front()),
+        layer=Layer.APPLICATION,
+    )
