@@ -90,7 +90,7 @@ class Prometheus:
 
 
 @contextmanager
-def running_prometheus(folder: Path, *, config: str = "", storage: Path | None = None) -> Iterator[Prometheus]:
+def running_prometheus(folder: Path, *, config: str = "", storage: Path | None = None, flags: Sequence[str] = ()) -> Iterator[Prometheus]:
     """Run a server on a free loopback port, with this configuration text and storage; stop it on leaving."""
     settings = folder / "prometheus.yml"
     settings.write_text(config or "global: {}\n", encoding="utf-8")
@@ -101,6 +101,7 @@ def running_prometheus(folder: Path, *, config: str = "", storage: Path | None =
         "--storage.tsdb.retention.time=100y",
         f"--web.listen-address=127.0.0.1:{port}",
         "--log.level=warn",
+        *flags,
     ]
     with (folder / "prometheus.log").open("w", encoding="utf-8") as log:
         process = subprocess.Popen([program("prometheus"), *arguments], stdout=log, stderr=subprocess.STDOUT, cwd=folder)

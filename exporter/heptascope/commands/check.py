@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import click
@@ -17,9 +19,36 @@ from heptascope import logs
 from heptascope.checkup import Report, look
 from heptascope.commands._options import SOURCES, config_options, configuration
 from heptascope.config import LogSettings
+from heptascope.errors import UserError
 from heptascope.service import stop_signals
 
 PREFIX = "heptascope_"
+
+
+def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001  # click's signature
+    """Return the Unix time in an option: seconds, or ISO 8601 with a zone."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value}: not a time; write it as 2026-11-29T17:05:00Z or as Unix seconds") from exc
+    if moment.tzinfo is None:
+        raise click.BadParameter(f"{value}: the time zone is missing; write Z for UTC at the end")
+    return moment.timestamp()
+
+
+def _check_options(*, rules: bool, dashboards: bool, prometheus: str | None, until: float | None) -> None:
+    if rules and dashboards:
+        raise UserError("--rules and --dashboards exclude each other", hint="give one of them")
+    if prometheus is not None and not dashboards:
+        raise UserError("--prometheus does nothing by itself", hint="give --dashboards too")
+    if until is not None and prometheus is None:
+        raise UserError("--until does nothing by itself", hint="give --prometheus too")
 
 
 @click.command()
@@ -27,9 +56,20 @@ PREFIX = "heptascope_"
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="For people or for machines."
 )
 @click.option("--rules", is_flag=True, help="Instead, name the alerts that can never fire here, and why.")
+@click.option("--dashboards", is_flag=True, help="Instead, name the panels that can never be filled here, and why.")
+@click.option("--prometheus", metavar="URL", help="With --dashboards: name the panels that are empty in this Prometheus, and why.")
+@click.option("--until", metavar="TIME", callback=_moment, help="With --prometheus: look at the hour before this time. Default: now.")
 @config_options(*SOURCES)
-def command(form: str, rules: bool, **options: Any) -> int:
-    """Look at every source for a few seconds. Exit 0 if everything that is configured could be read, and an engine was found; else 1."""
+def command(form: str, rules: bool, dashboards: bool, prometheus: str | None, until: float | None, **options: Any) -> int:
+    """Look at every source for a few seconds. Exit 0 if everything that is configured could be read, and an engine was found; else 1.
+
+    With --prometheus no source is read, but that Prometheus is asked. Exit 0 if it has series of heptascope; else 1.
+    """
+    _check_options(rules=rules, dashboards=dashboards, prometheus=prometheus, until=until)
+    if prometheus is not None:
+        from heptascope.commands._dead_panels import show_there
+
+        return show_there(prometheus, form, time.time() if until is None else until)
     settings = configuration(**options).settings
     logs.set_up(LogSettings(level="error", format=settings.log.format))  # the report says what the log would
     with stop_signals() as stopped:
@@ -38,6 +78,10 @@ def command(form: str, rules: bool, **options: Any) -> int:
         from heptascope.commands._dead_rules import show as show_rules
 
         show_rules(report.snapshot, form)
+    elif dashboards:
+        from heptascope.commands._dead_panels import show_here
+
+        show_here(report.snapshot, form)
     elif form == "json":
         click.echo(json.dumps(as_object(report), indent=2))
     else:

@@ -1,0 +1,127 @@
+"""Every query of every board against a real Prometheus that holds an hour of a fleet of recordings: none fails, none is empty unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from heptascope.sources.prometheus_api import PrometheusApi
+from heptascope.surfaces.dashboards.board import Board, Panel, Target, load_boards
+from heptascope.surfaces.dashboards.empty import has_values
+from heptascope.surfaces.dashboards.needs import metrics
+from heptascope.surfaces.dashboards.scope import Scope, answer, choose, marks
+from heptascope.surfaces.dashboards.unfilled import Unfilled, unfilled
+from support.dashboard_fleet import ACTIVE, END, FLEET
+from support.dashboard_world import world
+
+pytestmark = pytest.mark.timeout(300)
+BOARDS = {board.uid: board for board in load_boards()}
+each_board = pytest.mark.parametrize("uid", BOARDS)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusApi]:
+    """Run the fleet's Prometheus."""
+    with world(tmp_path_factory.mktemp("fleet")) as server:
+        yield server
+
+
+def scope(until: float = END) -> Scope:
+    """Return the hour that a board shows at first."""
+    return Scope(until - 3600, until)
+
+
+def moments(board: Board) -> list[float]:
+    """Return when to look: in the end, and when a pod had a fault of each layer; the board's own layer comes first."""
+    own = [t for layer, (_, t) in ACTIVE.items() if board.uid.endswith(layer)]
+    return list(dict.fromkeys([*own, END, *(t for _, t in ACTIVE.values())]))
+
+
+def filled(board: Board, panel: Panel, target: Target, api: PrometheusApi) -> bool:
+    """Whether a query has values at one of the moments, with All chosen for every variable."""
+    looks = (choose(board, api, scope(t))[0] for t in moments(board))
+    return any(has_values(answer(target, api, look)) for look in looks)
+
+
+def queries(board: Board) -> Iterator[tuple[Panel, Target]]:
+    """Yield each panel's queries."""
+    return ((panel, target) for panel in board.panels for target in panel.targets)
+
+
+def listed(entry: Unfilled, uid: str) -> bool:
+    """Whether an entry of the list is about a board."""
+    return entry.board == uid
+
+
+@each_board
+def test_no_query_fails_and_none_is_empty_but_those_of_the_list(uid: str, api: PrometheusApi) -> None:
+    """With All chosen every query has values when its layer has something to show; the list names exactly the others."""
+    board = BOARDS[uid]
+    empty = {(panel.title, target.ref) for panel, target in queries(board) if not filled(board, panel, target, api)}
+    known = {(p.title, t.ref) for p, t in queries(board) if any(entry.about(board, p, t) for entry in unfilled())}
+    assert (set(), set()) == (empty - known, known - empty)
+
+
+@each_board
+def test_every_variable_offers_something(uid: str, api: PrometheusApi) -> None:
+    """Each query variable has values, and each chosen value narrows the next one down to values it had before."""
+    board = BOARDS[uid]
+    _, everything = choose(board, api, scope())
+    names = [variable.name for variable in board.variables if variable.kind == "query"]
+    assert [] == [name for name in names if not everything[name]]
+    pod = ACTIVE["memory"][0]
+    _, narrowed = choose(board, api, scope(), {"namespace": ("chat",), "pod": (pod,)})
+    assert all(set(narrowed[name]) <= set(everything[name]) for name in names)
+
+
+@each_board
+def test_marks_are_drawn_where_something_was_found(uid: str, api: PrometheusApi) -> None:
+    """No annotation query fails, and each has marks within the hour unless the list says why not."""
+    board = BOARDS[uid]
+    looks = [choose(board, api, scope(t))[0] for t in moments(board)]
+    empty = {note.name for note in board.annotations if not any(marks(note, api, look) for look in looks)}
+    assert {entry.panel for entry in unfilled() if listed(entry, uid)} >= empty
+
+
+@each_board
+@pytest.mark.parametrize("pods", [("assistant-0",), ("research-0", "copilot-1")], ids="-and-".join)
+def test_chosen_pods_are_the_only_ones_shown(uid: str, pods: tuple[str, ...], api: PrometheusApi) -> None:
+    """With one pod, or several, chosen no query fails, and none shows another pod."""
+    board = BOARDS[uid]
+    look, _ = choose(board, api, scope(), {"pod": pods})
+    for panel, target in queries(board):
+        shown = {one.labels["pod"] for one in answer(target, api, look) if "pod" in one.labels}
+        assert shown <= set(pods), f"{panel.title} {target.ref}: {sorted(shown - set(pods))}"
+
+
+@pytest.mark.parametrize("layer", ACTIVE)
+def test_a_layers_board_shows_the_fault_of_the_pod_that_has_it(layer: str, api: PrometheusApi) -> None:
+    """On the board of a layer, with the pod chosen that has a fault there, what is found and the layer's state are on the panels."""
+    pod, t = ACTIVE[layer]
+    board = next(board for uid, board in BOARDS.items() if uid.endswith(layer))
+    look, _ = choose(board, api, scope(t), {"pod": (pod,)})
+    findings = [
+        (panel.title, has_values(answer(target, api, look)))
+        for panel, target in queries(board)
+        if {"heptascope_finding", "heptascope_layer_state"} & set(metrics(look.put_in(target.expr, target.interval)))
+    ]
+    assert findings
+    assert [] == [title for title, shown in findings if not shown]
+
+
+def test_the_list_speaks_of_what_there_is() -> None:
+    """Each entry names a panel, a query of it or an annotation that the board has, and a reason."""
+    for entry in unfilled():
+        board = BOARDS[entry.board]
+        there = any(entry.about(board, panel, target) for panel, target in queries(board))
+        assert there or entry.panel in {note.name for note in board.annotations}, entry
+        assert entry.why
+
+
+def test_the_fleet_is_whole(api: PrometheusApi) -> None:
+    """All pods are scraped to the end of the hour, and their counters never fall."""
+    up = api.instant("up", END)
+    assert {pod.name for pod in FLEET} == {one.labels["pod"] for one in up}
+    falls = api.instant('sum by (__name__) (resets({__name__=~"heptascope_.*_total", __name__!~".*process_cpu.*"}[65m])) > 0', END)
+    assert [] == [one.labels for one in falls]
