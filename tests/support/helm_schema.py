@@ -23,6 +23,12 @@ DEFINITIONS: dict[str, Any] = {
         "additionalProperties": False,
         "properties": {"requests": _QUANTITIES, "limits": _QUANTITIES},
     },
+    "SecretName": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["name"],
+        "properties": {"name": {"type": "string", "description": "Name of the Secret."}},
+    },
     "LabelSelector": {
         "type": "object",
         "additionalProperties": False,
@@ -74,7 +80,7 @@ def _leaf(kind: str, narrow: dict[str, Any], description: str) -> dict[str, Any]
 
 
 def _settings() -> dict[str, Any]:
-    """Return heptascope's settings as definitions of draft-07; pydantic writes a later draft, of which only the place of definitions differs."""
+    """Return heptascope's settings as definitions of draft-07; of pydantic's later draft only the place of definitions differs."""
     own = Settings.model_json_schema()
     definitions = own.pop("$defs")
     moved = json.loads(json.dumps(definitions | {"Settings": own}).replace("#/$defs/", "#/definitions/"))

@@ -42,7 +42,8 @@ def _values(node: yaml.MappingNode, lines: list[str], at: tuple[str, ...]) -> It
         if description:
             yield Value(path, yaml.safe_load(yaml.serialize(child)), description, schema)
         else:
-            assert isinstance(child, yaml.MappingNode) and child.value, f"{'.'.join(path)} has no description"
+            assert isinstance(child, yaml.MappingNode), f"{'.'.join(path)} has no description"
+            assert child.value, f"{'.'.join(path)} has no description"
             yield from _values(child, lines, path)
 
 

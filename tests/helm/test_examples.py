@@ -1,0 +1,119 @@
+"""The worked examples: valid, labelled, with the chart's own sidecar, and autoscaling on a signal that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import promql_parser
+import pytest
+import yaml
+from cloudcoil.models.keda import v1alpha1 as keda
+
+from heptascope.signals.schema import SCHEMA
+from support.helm_reference import ROOT, SELECTOR
+from support.pod_security import level
+
+EXAMPLES = ROOT / "helm" / "examples"
+LABEL = dict([SELECTOR.split("=")])
+SIGNAL = "heptascope_saturation_ratio"
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """Return the documents of one example."""
+    return list(yaml.safe_load_all((EXAMPLES / name).read_text(encoding="utf-8")))
+
+
+def pods(part: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield every object inside an example that has init containers, with the object around it."""
+    for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        if isinstance(value, dict) and "initContainers" in value:
+            yield part, value
+        yield from pods(value)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
+def test_servers_are_valid(engine: str) -> None:
+    """Each server's objects are valid in the oldest and the newest version of Kubernetes."""
+    for document in [*read(f"{engine}/deployment.yaml"), *read("kustomize/server.yaml"), *read("autoscaling/hpa.yaml")]:
+        for version in ("1.29", "1.37"):
+            kubernetes_validate.validate(document, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["vllm/deployment", "sglang/deployment", "tensorrt-llm/deployment", "kserve/inferenceservice", "leaderworkerset/leaderworkerset"],
+)
+def test_pods_have_the_sidecar_first_and_the_label(name: str) -> None:
+    """The sidecar is the first init container, restarts always, asks for no GPU, and the monitor finds the pod."""
+    found = [pair for document in read(f"{name}.yaml") for pair in pods(document)]
+    assert found
+    for around, spec in found:
+        ours = spec["initContainers"][0]
+        assert ("heptascope", "Always", {"cpu", "memory"}) == (ours["name"], ours["restartPolicy"], set(ours["resources"]["limits"]))
+        assert "restricted" == level({"containers": [ours]})
+        labels = around.get("metadata", spec)["labels"]  # KServe's predictor holds both
+        assert LABEL.items() <= labels.items()
+
+
+def test_charts_get_the_sidecar_where_they_take_one() -> None:
+    """The llm-d chart takes init containers as they are; production-stack's lack restartPolicy, so that its pods are injected."""
+    stack, llm_d = read("vllm-production-stack/values.yaml")[0], read("llm-d/values.yaml")[0]
+    models = stack["servingEngineSpec"]["modelSpec"]
+    assert [LABEL] == [model["podLabels"] for model in models]
+    assert not [model for model in models if "initContainer" in model]
+    assert "Always" == llm_d["decode"]["initContainers"][0]["restartPolicy"]
+    assert LABEL.items() <= llm_d["modelArtifacts"]["labels"].items()
+    engine = {variable["name"]: variable.get("value") for variable in llm_d["decode"]["initContainers"][0]["env"]}["HEPTASCOPE_ENGINE"]
+    assert f"http://127.0.0.1:{llm_d['routing']['proxy']['targetPort']}" == engine
+
+
+def test_the_overlay_uses_a_component_that_is_there() -> None:
+    """The Kustomize example names a component, and its server has the label that the component selects."""
+    overlay, server = read("kustomize/kustomization.yaml")[0], read("kustomize/server.yaml")[0]
+    for component in overlay["components"]:
+        assert (Path(EXAMPLES / "kustomize" / component) / "kustomization.yaml").exists()
+    assert LABEL.items() <= server["metadata"]["labels"].items()
+
+
+def test_autoscalers_ask_for_the_saturation() -> None:
+    """KEDA's object passes its model; both queries parse and ask for a signal that exists, from 0 to 1, with no labels of its own."""
+    scaled = read("autoscaling/keda-scaledobject.yaml")[0]
+    trigger = keda.ScaledObject.model_validate(scaled).spec.triggers[0]
+    adapter = read("autoscaling/prometheus-adapter-values.yaml")[0]["rules"]["custom"][0]
+    filled = (
+        adapter["metricsQuery"]
+        .replace("<<.Series>>", SIGNAL)
+        .replace("<<.LabelMatchers>>", 'namespace="llm"')
+        .replace("<<.GroupBy>>", "pod")
+    )
+    assert [{SIGNAL}] * 2 == [_names(query) for query in (trigger.metadata["query"], filled)]
+    signal = next(row for row in SCHEMA.values() if row.name == SIGNAL)
+    assert ("ratio", ()) == (signal.unit, signal.labels)
+    target = read("autoscaling/hpa.yaml")[0]["spec"]["metrics"][0]["pods"]
+    assert (SIGNAL, "800m", "0.8") == (target["metric"]["name"], target["target"]["averageValue"], trigger.metadata["threshold"])
+
+
+def test_keda_s_query_asks_for_few_replicas() -> None:
+    """The sum over pods by the threshold: full pods ask for a quarter more, and pods that load count as nothing."""
+    trigger = read("autoscaling/keda-scaledobject.yaml")[0]["spec"]["triggers"][0]
+    assert "AverageValue" == trigger["metricType"]
+    assert trigger["metadata"]["query"].startswith("sum(avg_over_time(")
+
+
+def _names(query: str) -> set[str]:
+    """Return the metric names in a query."""
+    found: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, promql_parser.VectorSelector):
+            found.add(node.name)
+        for child in ("expr", "vector_selector", "lhs", "rhs", "args"):
+            value = getattr(node, child, None)
+            for one in value if isinstance(value, list) else [value] if value is not None else []:
+                visit(one)
+
+    visit(promql_parser.parse(query))
+    return found
