@@ -63,6 +63,13 @@ class PageSource(_Shape):
     message: str | None = None
 
 
+class ServedTrace(_Shape):
+    """The trace that is served."""
+
+    file: str
+    written: float = Field(description="Unix seconds, right to a few seconds.")
+
+
 class Band(_Shape):
     """One finding from its beginning to its end."""
 
@@ -83,6 +90,7 @@ class Page(_Shape):
     engines: dict[str, Engine]
     gpus: dict[str, Gpu]
     sources: dict[str, PageSource]
+    trace: ServedTrace | None = Field(None, description="The trace that is served; absent without one.")
     gaps: int = Field(description="Signals that have no value on some engine or GPU.")
     verdicts: dict[str, Said] = Field(description="By engine; the key is empty while no engine is known.")
     overall: Said | None = Field(None, description="The worst of them, where there are several engines.")

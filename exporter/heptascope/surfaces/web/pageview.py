@@ -27,6 +27,7 @@ def page(full: Snapshot, moment: Moment | None, bands: Iterable[Band]) -> Object
         "engines": _engines(full),
         "gpus": _gpus(full),
         "sources": {source.name: _source(source.up, source.kind, source.reason, source.message) for source in full.sources},
+        **_trace(full),
         "gaps": len({gap.signal for gap in full.missing}),
         **said(moment),
         "bands": {f"{band.key}|{band.begin:.0f}": _band(band) for band in bands},
@@ -69,6 +70,14 @@ def _rounded(evidence: Mapping[str, Any]) -> Object:
 
 def _source(up: bool, kind: str, reason: object, message: str) -> Object:
     return {"up": up, "kind": kind, **({} if up else {"reason": str(reason or ""), "message": message})}
+
+
+def _trace(full: Snapshot) -> Object:
+    """Return the trace that is served and when it was written; nothing without one."""
+    info, age = full.values.get("heptascope_trace_info"), full.values.get("heptascope_trace_age_seconds")
+    if not info or not age:
+        return {}
+    return {"trace": {"file": dict(info[0][0]).get("file", ""), "written": round(full.t - age[0][1])}}
 
 
 def _band(band: Band) -> Object:

@@ -43,6 +43,8 @@ def _claim(title: str, claim: Json) -> Iterator[str]:
     yield f"{escaped(claim['summary'])} Confidence: {claim['confidence']}. Since {_time(claim['since'])}."
     if claim["because"]:
         yield f"Explained by {', '.join(claim['because'])}."
+    if claim.get("corroborated_by"):
+        yield f"A fresh trace shows it too: {', '.join(claim['corroborated_by'])}."
     if claim["evidence"]:
         yield ""
         yield from (f"- `{value_text(e)}`" for e in claim["evidence"])

@@ -47,8 +47,9 @@ function rule(ctx, finding, about) {
 function body(ctx, finding, about) {
   const claim = ctx.page.claims[finding.key], trends = ctx.trends[finding.rule];
   return h("div", { class: "body" },
-    h("p", { class: "quiet" }, t("since", t(finding.state), ""), moment(finding.since), ", ", t("for_ago", standing(ctx, finding.since)), " · ", t("confidence"), ": ", t(about.confidence),
+    h("p", { class: "quiet" }, t("since", t(finding.state), ""), moment(finding.since), ", ", t("for_ago", standing(ctx, finding.since)), " · ", t("confidence"), ": ", t(claim?.confidence ?? about.confidence),
       " · ", t("holds", duration(about.hold_seconds)), claim?.gain ? [" · ", h("b", null, t("gain"), ": ", claim.gain)] : null),
+    claim?.corroborated_by ? h("p", null, t("corroborated", claim.corroborated_by.join(", "))) : null,
     about.needs_baseline ? h("p", null, t("baseline")) : null,
     finding.missing.length ? lacking(finding) : null,
     finding.evidence.length ? values(finding) : null,

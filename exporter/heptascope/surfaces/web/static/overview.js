@@ -30,6 +30,7 @@ function headline(ctx, verdict) {
       part(t("sure"), t(verdict.confidence)),
       part(t("stands"), [moment(since), ", ", t("for_ago", standing(ctx, since))]),
       verdict.unknown.length ? h("a", { class: "unknown", href: "#/sources" }, t("unjudged", verdict.unknown.length)) : null),
+    (lead ?? limiter)?.corroborated_by ? h("p", { class: "more" }, t("corroborated", (lead ?? limiter).corroborated_by.join(", "))) : null,
     lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), lead.actions[0]) : null,
     faults.slice(1).map((claim) => h("p", { class: "more" }, t("also"), ": ", says(claim), " ", h("span", { class: "quiet" }, t("on", claim.rule, entity(claim.entity)), ", ", link(ctx, claim)))),
     about(ctx));
@@ -55,8 +56,10 @@ function about(ctx) {
   for (const gpu of Object.values(ctx.page.gpus)) cards.set(gpu.model ?? "GPU", (cards.get(gpu.model ?? "GPU") ?? 0) + 1);
   if (!engines.length && !cards.size) return h("p", { class: "about" }, t("no_engine"));
   const named = engines.map(([name, e]) => h("span", null, h("b", null, name), " ", e.version ?? "", " · ", t("model"), " ", h("b", null, e.model ?? "–")));
-  return h("p", { class: "about" }, named.length ? named : t("no_engine"), [...cards].map(([model, n]) => h("span", null, n > 1 ? n + " × " : "", model)));
+  return h("p", { class: "about" }, named.length ? named : t("no_engine"), [...cards].map(([model, n]) => h("span", null, n > 1 ? n + " × " : "", model)), served(ctx));
 }
+
+const served = (ctx) => (ctx.page.trace ? h("span", { class: "trace" }, t("trace_served", ctx.page.trace.file, standing(ctx, ctx.page.trace.written))) : null);
 
 /** Returns the choice of the engine, where there are several. */
 function picker(ctx) {
