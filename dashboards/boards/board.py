@@ -55,7 +55,7 @@ def _model(board: Board) -> model.Dashboard:
         .refresh(board.refresh)
     )
     for name in (*board.variables, "runbooks"):
-        made.with_variable(variable(name))
+        made.with_variable(variable(name, board.variables))
     made.link(
         build.DashboardLink("Overview").type(model.DashboardLinkType.LINK).url("/d/heptascope-overview").include_vars(True).keep_time(True)
     )

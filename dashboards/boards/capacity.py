@@ -62,7 +62,7 @@ def _now() -> Row:
             Mark(0.1, ORANGE, "orange below 10 %", below=True),
         ),
         tile(
-            "Days to saturation",
+            "First to fill up",
             f"min ({_days()})",
             "suffix: days",
             "When the fullest pod of the deployment that grows fastest will be full, by the trend of this hour over the last weeks.",
@@ -71,7 +71,7 @@ def _now() -> Row:
             _NO_HISTORY,
             Mark(14, ORANGE, "orange below two weeks", below=True),
         ),
-        tile("Replicas", f"sum ({_PODS})", "short", "Pods with a heptascope.", "as deployed.", "compare with the deployments.", _NO_RULES),
+        tile("Pods", f"sum ({_PODS})", "short", "Pods with a heptascope.", "as deployed.", "compare with the deployments.", _NO_RULES),
         tile(
             "Tokens per second",
             f"sum ({_TOKENS})",
@@ -82,7 +82,7 @@ def _now() -> Row:
             _NO_RULES,
         ),
         tile(
-            "Energy of a token",
+            "Energy of a token now",
             f"sum ({_JOULES} * {_TOKENS}) / sum ({_TOKENS})",
             "joule",
             "Energy of the GPUs for each generated token; idle time counts.",
@@ -91,7 +91,7 @@ def _now() -> Row:
             "No tokens in this time, or no GPU that reports energy.",
         ),
         tile(
-            "Cost of a million tokens",
+            "A million tokens now",
             f"(sum ({_JOULES} * {_TOKENS}) / 3.6e6 * $price_kwh + sum ({_GPUS}) * $price_gpu_hour / 3600) / sum ({_TOKENS}) * 1e6",
             "short",
             "Energy and GPU-hours at the prices above, for a million generated tokens at the present load.",

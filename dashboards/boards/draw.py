@@ -16,6 +16,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from boards.limits import CLEAR, GREEN, Line, steps
 from boards.panel import Column, Kind, Panel, Query, State
+from boards.promql import with_place
 from boards.variables import SOURCE
 
 Drawn = timeseries.Panel | stat.Panel | statetimeline.Panel | table.Panel | bargauge.Panel
@@ -38,7 +39,8 @@ def draw(panel: Panel) -> Drawn:
 
 
 def _target(panel: Panel, letter: str, query: Query) -> prometheus.Dataquery:
-    target = prometheus.Dataquery().expr(query.expr).legend_format(query.legend).ref_id(letter).datasource(SOURCE)
+    expr = with_place(query.expr) if "{{place}}" in query.legend else query.expr
+    target = prometheus.Dataquery().expr(expr).legend_format(query.legend).ref_id(letter).datasource(SOURCE)
     if panel.kind in ("table", "bars"):
         target = target.instant()
         return target.format(PromQueryFormat.TABLE) if panel.kind == "table" else target
@@ -68,7 +70,7 @@ def _tooltip() -> common.VizTooltipOptions:
 
 def _timeseries(panel: Panel) -> timeseries.Panel:
     legend = common.VizLegendOptions().show_legend(True).display_mode(shared.LegendDisplayMode.TABLE)
-    legend = legend.placement(shared.LegendPlacement.BOTTOM).calcs(["lastNotNull", "max"])
+    legend = legend.placement(shared.LegendPlacement.BOTTOM).calcs(["lastNotNull", "max"]).sort_by("Max").sort_desc(True)
     drawn = (
         timeseries.Panel()
         .legend(legend)
@@ -77,7 +79,7 @@ def _timeseries(panel: Panel) -> timeseries.Panel:
         .thresholds(_thresholds(panel.limits, CLEAR))
         .show_points(shared.VisibilityMode.NEVER)
         .span_nulls(False)
-        .fill_opacity(60 if panel.stacked else 10)
+        .fill_opacity(60 if panel.stacked else 0)
         .line_width(1)
         .min(0)
     )
@@ -140,7 +142,7 @@ def _timeline(panel: Panel) -> statetimeline.Panel:
 
 
 def _bars(panel: Panel) -> bargauge.Panel:
-    return (
+    drawn = (
         bargauge.Panel()
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
         .color_scheme(_color(model.FieldColorModeId.THRESHOLDS))
@@ -151,6 +153,7 @@ def _bars(panel: Panel) -> bargauge.Panel:
         .min(0)
         .orientation(shared.VizOrientation.HORIZONTAL)
     )
+    return drawn.max(panel.top) if panel.top is not None else drawn
 
 
 def _table(panel: Panel) -> table.Panel:

@@ -6,7 +6,7 @@ from boards import facts
 from boards.common import load_panel, resource_limits, state_row, tokens_panel, uid
 from boards.limits import Limit, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, GPU, GPU_NAME, by, exact, of_model, rate, sel
+from boards.promql import ENGINE_NAME, GPU, GPU_NAME, by, exact, named, of_model, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -68,6 +68,12 @@ def _utilisation() -> Row:
     return Row("Three utilisations: why 95 % can mean nothing", ((busy, pipes, work),))
 
 
+_FLAGS = {
+    "row remap pending": "row_remap_pending",
+    "row remap failed": "row_remap_failure",
+    "recovery action": "recovery_action",
+    "DCGM profiling stuck": "profiling_stuck",
+}
 _PRESSURE = "heptascope_engine_resource_pressure_ratio"
 
 
@@ -191,17 +197,19 @@ def _health() -> Row:
         top=1.0,
         empty="Process ids are not visible here (host PID namespace needed), or the engine is alone.",
     )
+    flags = [(words, f"{sel(_G + name)} > 0") for words, name in _FLAGS.items()]
+    flags.append(("lost", f"1 + ({sel(_G + 'up')} == {number('GpuLost', 'lost')})"))
     errors = Panel(
         "timeseries",
-        "Errors in the last ten minutes",
+        "Errors of the last ten minutes, and what they left behind",
         (
             Query(_grown("xid_errors_total", "xid"), f"XID {{{{xid}}}} · {GPU_NAME}"),
             Query(_grown("ecc_errors_total", "kind"), f"ECC {{{{kind}}}} · {GPU_NAME}"),
             Query(f"increase({sel(_G + 'pcie_replays_total')}[10m]) > 0", f"PCIe replays · {GPU_NAME}"),
-            Query(f"{sel(_G + 'up')} == {number('GpuLost', 'lost')}", f"lost · {GPU_NAME}"),
+            Query(named(flags), f"{{{{what}}}} · {GPU_NAME}"),
         ),
         "short",
-        shows="XID and ECC errors, PCIe replays, and a line at 0 for a GPU that does not answer.",
+        shows="XID and ECC errors and PCIe replays; then what stays: rows to be remapped, what the driver wants done, a GPU that is lost.",
         normal="empty.",
         act="the runbooks XidErrors and EccUncorrected say which codes mean a reset and which a new card.",
         width=8,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from boards import facts
 from boards.common import EACH_ENGINE, state_row, uid
 from boards.limits import GREEN, ORANGE, Limit, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, GPU_NAME, POD_NAME, by, exact, of_model, quantile, rate, sel
+from boards.promql import ENGINE_NAME, GPU_NAME, POD_NAME, by, exact, named, of_model, quantile, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -72,7 +73,7 @@ def _launches() -> Row:
 def _graphs() -> Row:
     eager = Panel(
         "stat",
-        "CUDA graphs",
+        "Mode",
         (Query(f"1 + max by ({by(EACH_ENGINE)}) ({of_model(sel(_E + 'eager_mode'))})", f"{POD_NAME} {{{{engine}}}}"),),
         "short",
         shows="Whether the engine replays captured CUDA graphs or launches each kernel (eager mode).",
@@ -124,8 +125,9 @@ def _kernels() -> Row:
     )
     prefill = Panel(
         "timeseries",
-        "Tensor cores and SMs of the engine",
+        "What the engine's GPUs do",
         (
+            Query(of_model(sel(_E + "gpu_active_ratio")), f"any kernel · {ENGINE_NAME}"),
             Query(of_model(sel(_E + "gpu_sm_active_ratio")), f"SMs · {ENGINE_NAME}"),
             Query(of_model(sel(_E + "gpu_tensor_active_ratio")), f"tensor cores · {ENGINE_NAME}"),
         ),
@@ -176,27 +178,57 @@ def _trace() -> Row:
         "matrix products and attention first.",
         "copies, or kernels of other classes, at the top: look at `heptascope trace` for their names.",
     )
-    share = Panel(
-        "bars",
-        "Newest trace in numbers",
-        tuple(
-            Query(f"max ({sel(_T + name)})", words)
-            for name, words in (
-                ("gpu_busy_ratio", "GPU busy"),
-                ("graph_time_ratio", "kernel time from graphs"),
-                ("tiny_kernel_ratio", "kernels under 5 µs"),
-                ("host_sync_ratio", "host waits for the GPU"),
-            )
-        ),
+    share = _numbers(
+        "Shares of the newest trace",
         "percentunit",
-        shows="The newest trace of trace.dir, measured by `heptascope trace`; the largest value over its ranks.",
-        normal="GPU busy and kernel time from graphs above 90 %, the others small.",
-        act="compare with a trace of a good day: heptascope trace NEW --compare OLD.",
-        width=8,
-        top=1.0,
-        empty=_NO_TRACE,
+        {
+            "no kernel though there was work": "work_gap_ratio",
+            "kernel time from graphs": "graph_time_ratio",
+            "kernels under 5 µs": "tiny_kernel_ratio",
+            "host waits for the GPU": "host_sync_ratio",
+        },
+        "Measured by `heptascope trace`; the largest value over the ranks.",
+        "kernel time from graphs above 90 %, the others small.",
+        "compare with a trace of a good day: heptascope trace NEW --compare OLD.",
     )
-    return Row("From the newest trace", ((gaps, classes, share),), collapsed=True)
+    events = _numbers(
+        "What interrupted the newest trace",
+        "short",
+        {"compilations": "compilations", "graph captures": "graph_captures", "modules loaded": "module_loads"},
+        "Things that should be over when traffic starts; the largest number over the ranks.",
+        "0.",
+        "warm the server up with prompts and batches of all sizes before it takes traffic.",
+    )
+    bound = bars(
+        "What profiled kernels are bound by",
+        "profiled_bound_ratio",
+        "bound",
+        "Share of profiled kernel time bound by compute, memory or latency (Nsight Compute).",
+        "memory in decode, compute in prefill.",
+        "latency at the top: small or serial kernels.",
+    )
+    profiled = _numbers(
+        "Profiled kernels, of peak",
+        "percentunit",
+        {
+            "SM throughput": "profiled_sm_ratio",
+            "DRAM": "profiled_dram_ratio",
+            "L2": "profiled_l2_ratio",
+            "memory": "profiled_memory_ratio",
+            "tensor pipes": "profiled_tensor_ratio",
+            "occupancy": "profiled_occupancy_ratio",
+        },
+        "How near profiled kernels come to what the card can do (Nsight Compute).",
+        "one of them above 60 %.",
+        "all low: latency inside the kernels; look at stall reasons in the profile.",
+    )
+    return Row("From the newest trace", ((gaps, classes, share), (events, bound, profiled)), collapsed=True)
+
+
+def _numbers(title: str, unit: str, names: Mapping[str, str], shows: str, normal: str, act: str) -> Panel:
+    expr = named([(words, f"max ({sel(_T + name)})") for words, name in names.items()])
+    top = 1.0 if unit == "percentunit" else None
+    return Panel("bars", title, (Query(expr, "{{what}}"),), unit, shows, normal, act, width=8, top=top, empty=_NO_TRACE)
 
 
 def board() -> Board:

@@ -131,7 +131,7 @@ def _losses() -> Row:
     again = Panel(
         "timeseries",
         "Tokens computed again",
-        (Query(of_model(f"({_AGAIN}) / ({rate(_E + 'step_tokens_total')} > 0)"), ENGINE_NAME),),
+        (Query(of_model(f"clamp_max(({_AGAIN}) / ({rate(_E + 'step_tokens_total')} > 0), 1)"), ENGINE_NAME),),
         "percentunit",
         shows="Estimate: preempted requests times their mean length, as a share of all tokens computed. No engine counts them.",
         normal="0.",

@@ -72,7 +72,7 @@ def _batch() -> Row:
         "timeseries",
         "Tokens in a step",
         (
-            Query(of_model(f"{rate(_E + 'step_tokens_total')} / {rate(_E + 'steps_total')}"), f"mean · {ENGINE_NAME}"),
+            Query(of_model(f"{rate(_E + 'step_tokens_total')} / ({rate(_E + 'steps_total')} > 0)"), f"mean · {ENGINE_NAME}"),
             Query(of_model(sel(_E + "step_token_limit")), f"most in one step · {ENGINE_NAME}", dashed=True),
         ),
         "short",
@@ -144,7 +144,7 @@ def _host() -> Row:
         top=1.0,
         empty=_NO_PROCESS,
     )
-    periods = f"{rate('heptascope_host_cgroup_cpu_throttled_periods_total')} / {rate('heptascope_host_cgroup_cpu_periods_total')}"
+    periods = f"{rate('heptascope_host_cgroup_cpu_throttled_periods_total')} / ({rate('heptascope_host_cgroup_cpu_periods_total')} > 0)"
     throttled = Panel(
         "timeseries",
         "Stopped at the CPU limit",

@@ -32,7 +32,7 @@ def _balance() -> Row:
         top=1.0,
         empty=_ONE_GPU,
     )
-    of_rank = f"heptascope_engine_gpu_info * on ({by(GPU)}) group_left () ({_by_gpu(exact(_G + 'sm_active_ratio'))})"
+    of_rank = f"{sel('heptascope_engine_gpu_info')} * on ({by(GPU)}) group_left () ({_by_gpu(exact(_G + 'sm_active_ratio'))})"
     spread = Panel(
         "timeseries",
         "Spread inside a group",

@@ -87,7 +87,7 @@ def _drafts() -> Row:
         top=1.0,
         empty=_OFF,
     )
-    found = f"{_DRAFTS} / ({rate(_E + 'steps_total')} * {sel(_E + 'requests_running')} > 0)"
+    found = f"clamp_max({_DRAFTS} / ({rate(_E + 'steps_total')} * {sel(_E + 'requests_running')} > 0), 1)"
     share = Panel(
         "timeseries",
         "Steps with a draft",

@@ -106,7 +106,7 @@ def _now() -> Row:
                     _NO_RULES,
                 ),
                 _tile(
-                    "Saturation",
+                    "Fullest pod",
                     f"max ({sel('heptascope_saturation_ratio')})",
                     "percentunit",
                     "The fullest pod: use of what binds it first.",

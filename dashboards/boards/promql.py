@@ -6,6 +6,7 @@ matches a series that has no such label: a Prometheus without Kubernetes fills t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from boards import facts
@@ -18,11 +19,11 @@ GPU: Final = (*PLACE, "gpu")
 DEPLOYMENT: Final = ("cluster", "namespace", "workload")
 DEPLOYMENT_MODEL: Final = (*DEPLOYMENT, "model")
 
-ENGINE_NAME: Final = "{{pod}} {{instance}} {{engine}} {{rank}}"
-GPU_NAME: Final = "{{pod}} {{instance}} GPU {{gpu}}"
-POD_NAME: Final = "{{pod}} {{instance}}"
+POD_NAME: Final = "{{place}}"
+ENGINE_NAME: Final = "{{place}} {{engine}}/{{rank}}"
+GPU_NAME: Final = "{{place}} GPU {{gpu}}"
 DEPLOYMENT_NAME: Final = "{{cluster}} {{namespace}} {{workload}}"
-"""Legends. A label that is not there leaves nothing behind."""
+"""Legends; `place` is the pod, or the instance where there is no pod. A label that is not there leaves nothing behind."""
 
 _PATTERNS: Final = ("=~", "!~", "!=", "=")
 
@@ -69,17 +70,17 @@ def rate(name: str, **fixed: str) -> str:
 def exact(ratio: str, **fixed: str) -> str:
     """Return the exact mean of a GPU ratio over each step: what its counter grew by, over the time that it covers."""
     base = ratio.removesuffix("_ratio")
-    return f"{rate(base + '_seconds_total', **fixed)} / {rate(base + '_sampled_seconds_total', **fixed)}"
+    return f"{rate(base + '_seconds_total', **fixed)} / ({rate(base + '_sampled_seconds_total', **fixed)} > 0)"
 
 
 def mean(histogram: str, **fixed: str) -> str:
     """Return the mean of a histogram's observations."""
-    return f"{rate(histogram + '_sum', **fixed)} / {rate(histogram + '_count', **fixed)}"
+    return f"{rate(histogram + '_sum', **fixed)} / ({rate(histogram + '_count', **fixed)} > 0)"
 
 
 def quantile(q: str, histogram: str, labels: tuple[str, ...] = RANK) -> str:
     """Return a quantile of a histogram, for each set of `labels`."""
-    return f"histogram_quantile({q}, sum by ({by(labels)}, le) ({rate(histogram + '_bucket')}))"
+    return f"histogram_quantile({q}, sum by ({by((*labels, 'le'))}) ({rate(histogram + '_bucket')}))"
 
 
 def of_model(expr: str, *, rank: bool = True) -> str:
@@ -91,6 +92,17 @@ def of_model(expr: str, *, rank: bool = True) -> str:
 def of_pods(expr: str) -> str:
     """Return `expr` for whole pods: it follows neither the engine nor the GPU."""
     return expr.replace(', engine=~"$engine"', "").replace(', gpu=~"$gpu"', "")
+
+
+def named(parts: Sequence[tuple[str, str]]) -> str:
+    """Return several numbers as one query: pairs of a name, which becomes the label `what`, and an expression without labels."""
+    return "\nor ".join(f'label_replace({expr}, "what", "{name}", "", "")' for name, expr in parts)
+
+
+def with_place(expr: str) -> str:
+    """Return `expr` with the label `place`: the pod, or the instance of a server that is none."""
+    inner = f'label_replace(\n{expr}\n, "place", "$1", "instance", "(.*)")'
+    return f'label_replace({inner}, "place", "$1", "pod", "(.+)")'
 
 
 def coded(name: str, label: str, values: tuple[str, ...], labels: tuple[str, ...], **fixed: str) -> str:

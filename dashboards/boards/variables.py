@@ -46,9 +46,11 @@ _LISTED: Final[Mapping[str, _Listed]] = {
 }
 
 
-def _listed(name: str) -> Variable:
+def _listed(name: str, there: tuple[str, ...]) -> Variable:
     this = _LISTED[name]
-    narrowed = this.metric + (matchers(*this.after) if this.after else "")
+    after = [other for other in this.after if other in there]
+    metric = _INFO if this.metric == _ENGINE and "model" not in there else this.metric
+    narrowed = metric + (matchers(*after) if after else "")
     query = f"label_values({narrowed}, {name})"
     variable = build.QueryVariable(name).label(this.label).description(this.about).query(query).definition(query).datasource(SOURCE)
     variable = variable.multi(True).include_all(True).all_value(ALL).refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(this.sort)
@@ -93,6 +95,6 @@ PLACES: Final = ("datasource", *PLACE[:4], "model", *PLACE[4:])
 """The variables that every board has, in their order."""
 
 
-def variable(name: str) -> Variable:
-    """Return a variable. Raises KeyError for an unknown name."""
-    return _listed(name) if name in _LISTED else _OTHERS[name]()
+def variable(name: str, there: tuple[str, ...]) -> Variable:
+    """Return a variable of a board that has the variables `there`. Raises KeyError for an unknown name."""
+    return _listed(name, there) if name in _LISTED else _OTHERS[name]()
