@@ -17,7 +17,7 @@ from heptascope.surfaces.web.html import main, text
 from heptascope.surfaces.web.site import Site, answer
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_NOT_PRELOADED = ("app.js", "theme.js")
+_NOT_PRELOADED = ("app.js", "theme.js", "words-zh.js")
 
 
 def page_routes(site: Site, *, demo: bool = False) -> APIRouter:

@@ -19,10 +19,10 @@ const VIEWS = { overview, engine: overview, layer, time, sources, signals };
 const find = (id) => document.getElementById(id);
 const ctx = {
   live: null, page: null, charts: null, problem: "connecting", route: { view: "overview" }, engine: "", at: null, past: null, hover: null,
-  rules: {}, findings: {}, trends: {}, opened: new Set(), fresh: true, sources: null, unavailable: null, signals: null, query: "", copied: null, demo: null,
+  rules: {}, findings: {}, stood: {}, trends: {}, opened: new Set(), fresh: true, sources: null, unavailable: null, signals: null, query: "", copied: null, demo: null,
 };
 const load = data(ctx, draw);
-let drawing = 0, spoken = "", hovered = 0;
+let drawing = 0, spoken = "", hovered = 0, ready = false;
 
 function parse() {
   const [view = "", first, second] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
@@ -59,6 +59,7 @@ function render() {
   settle();
   const view = !ctx.page ? [h("p", { class: "card quiet" }, ctx.problem === "lost" ? t("lost_never") : t("connecting"))]
     : ctx.at !== null && ctx.past && !Object.keys(ctx.past.verdicts).length && ctx.route.view !== "time" ? [h("p", { class: "card" }, t("paused_gone"))] : VIEWS[ctx.route.view](ctx);
+  document.querySelector(".skip").textContent = t("skip");
   fill("top", head(ctx));
   fill("demo", demo(ctx));
   fill("banner", banner(ctx));
@@ -71,7 +72,7 @@ function render() {
 }
 
 function draw() {
-  drawing ||= requestAnimationFrame(render);
+  if (ready) drawing ||= requestAnimationFrame(render);
 }
 
 /** Sets what the reader's own controls show; the drawing leaves them alone. */
@@ -118,7 +119,7 @@ function travel() {
 function pause(at) {
   ctx.at = at;
   ctx.past = at === null ? null : ctx.past;
-  if (at !== null) load.past();
+  if (at === null) load.now(); else load.past();
   draw();
 }
 
@@ -138,7 +139,7 @@ async function copy(words, what) {
 
 const chosen = {
   theme: (value) => { stored("heptascope-theme", value); if (value) document.documentElement.dataset.theme = value; else delete document.documentElement.dataset.theme; },
-  language: (value) => { stored("heptascope-language", value); speak(value || undefined); document.querySelectorAll("#theme,#language,#find").forEach((element) => element.remove()); draw(); },
+  language: (value) => { stored("heptascope-language", value); speak(value || undefined).then(() => { document.querySelectorAll("#theme,#language,#find").forEach((element) => element.remove()); draw(); }); },
   pick: (value) => load.play(value),
   find: (value) => { ctx.query = value; draw(); },
   scrub: (value) => { const at = ctx.charts.t - ctx.charts.seconds + 1 + Number(value); pause(at >= ctx.charts.t ? null : at); },
@@ -184,11 +185,9 @@ document.addEventListener("pointermove", onHover, { passive: true });
 document.addEventListener("keydown", onKey);
 window.addEventListener("hashchange", travel);
 
-speak();
 ctx.route = parse();
 const feed = new Feed(() => {
   Object.assign(ctx, { live: feed.page, problem: feed.problem });
   draw();
 });
-load.now();
-draw();
+speak().then(() => { ready = true; load.now(); draw(); });

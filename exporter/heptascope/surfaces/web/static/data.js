@@ -3,18 +3,21 @@
 import { h } from "./dom.js";
 import { text } from "./format.js";
 import { breakable, chip } from "./parts.js";
-import { reason, t } from "./words.js";
+import { help, reason, t } from "./words.js";
 
 const MOST_ROWS = 400;
 
 export function sources(ctx) {
   return [
-    h("section", { class: "card", "aria-labelledby": "says" }, h("h1", { id: "says", tabindex: "-1" }, t("sources")),
+    h("section", { class: "card", "aria-labelledby": "says" }, h("h1", { id: "says", tabindex: "-1" }, t("sources")), present(ctx),
       ctx.sources?.length ? table([t("source"), t("state"), t("age"), t("takes"), t("failures"), t("why")], ctx.sources.map(source), t("sources")) : h("p", { class: "quiet" }, t("no_source"))),
     takeAway(ctx),
     h("section", { class: "card", "aria-labelledby": "gaps" }, h("h2", { id: "gaps" }, t("unavailable")), gaps(ctx.unavailable ?? [])),
   ];
 }
+
+/** Returns the note that a view shows the present while the others show an earlier instant. */
+const present = (ctx) => (ctx.at === null ? null : h("p", { class: "quiet" }, t("present")));
 
 function source(row) {
   return h("tr", { "data-key": row.name }, h("th", { scope: "row" }, row.name), h("td", null, chip(row.up ? "clear" : "faulty", t(row.up ? "up" : "down"))),
@@ -48,10 +51,10 @@ export function signals(ctx) {
   const all = (ctx.signals ?? []).flatMap((signal) => signal.values.map((value) => ({ signal, value })));
   const wanted = ctx.query.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter(({ signal, value }) => {
-    const where = (signal.name + " " + signal.layer + " " + signal.help + " " + Object.values(value.labels).join(" ")).toLowerCase();
+    const where = (signal.name + " " + signal.layer + " " + signal.help + " " + help(signal.help) + " " + Object.values(value.labels).join(" ")).toLowerCase();
     return wanted.every((word) => where.includes(word));
   });
-  return [h("section", { class: "card", "aria-labelledby": "says" }, h("h1", { id: "says", tabindex: "-1" }, t("signals")),
+  return [h("section", { class: "card", "aria-labelledby": "says" }, h("h1", { id: "says", tabindex: "-1" }, t("signals")), present(ctx),
     h("p", null, h("input", { type: "search", id: "find", "data-own": "", "data-act": "find", placeholder: t("find"), "aria-label": t("find"), "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false" }),
       " ", h("span", { class: "quiet", role: "status" }, ctx.signals ? t("shown_of", Math.min(found.length, MOST_ROWS), all.length) : t("loading"))),
     ctx.signals && !found.length ? h("p", null, t("nothing_found")) :
@@ -62,7 +65,7 @@ function row({ signal, value }) {
   const labels = Object.entries(value.labels).filter(([name]) => name !== "uuid").map(([name, text]) => name + "=" + text).join(" ");
   return h("tr", { "data-key": signal.name + labels }, h("th", { scope: "row" }, h("a", { href: "api/v1/signals?name=" + encodeURIComponent(signal.name) }, h("code", null, breakable(signal.name)))),
     h("td", null, signal.kind === "info" ? "" : labels), h("td", { class: signal.kind === "info" ? null : "n", title: String(value.value ?? value.count ?? "") }, value.text), h("td", { class: "n" }, value.rate_text ?? ""),
-    h("td", null, signal.layer ? t(signal.layer) : "heptascope"), h("td", { class: "help" }, signal.help));
+    h("td", null, signal.layer ? t(signal.layer) : "heptascope"), h("td", { class: "help" }, help(signal.help)));
 }
 
 function table(head, rows, name, look = "data") {

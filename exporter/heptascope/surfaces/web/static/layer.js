@@ -6,7 +6,7 @@ import { duration, rate, shown, significant, text } from "./format.js";
 import { graph } from "./graph.js";
 import { markdown } from "./markdown.js";
 import { breakable, chip, copier, entity, evidence, moment, short, standing, verdictOf } from "./parts.js";
-import { reason, summary, t } from "./words.js";
+import { foreign, gain, reason, step, summary, t } from "./words.js";
 
 const ORDER = ["firing", "pending", "cannot-tell", "clear"];
 const KINDS = ["fault", "symptom", "limiter"];
@@ -48,17 +48,17 @@ function body(ctx, finding, about) {
   const claim = ctx.page.claims[finding.key], trends = ctx.trends[finding.rule];
   return h("div", { class: "body" },
     h("p", { class: "quiet" }, t("since", t(finding.state), ""), moment(finding.since), ", ", t("for_ago", standing(ctx, finding.since)), " · ", t("confidence"), ": ", t(claim?.confidence ?? about.confidence),
-      " · ", t("holds", duration(about.hold_seconds)), claim?.gain ? [" · ", h("b", null, t("gain"), ": ", claim.gain)] : null),
+      " · ", t("holds", duration(about.hold_seconds)), claim?.gain ? [" · ", h("b", null, t("gain"), ": ", gain(claim.gain))] : null),
     claim?.corroborated_by ? h("p", null, t("corroborated", claim.corroborated_by.join(", "))) : null,
     about.needs_baseline ? h("p", null, t("baseline")) : null,
     finding.missing.length ? lacking(finding) : null,
     finding.evidence.length ? values(finding) : null,
-    trends ? drawn(trends, finding) : null,
+    trends ? drawn(trends, finding, ctx.at) : null,
     edges(ctx, about),
     steps(ctx, about),
     h("h4", null, t("promql")), h("pre", { tabindex: "0" }, h("code", null, about.promql)), copier(ctx, about.promql),
     sources(about),
-    about.runbook ? h("details", { class: "runbook", "data-key": "runbook" }, h("summary", null, t("runbook")), markdown(about.runbook)) : null);
+    about.runbook ? h("details", { class: "runbook", "data-key": "runbook" }, h("summary", null, t("runbook"), foreign() ? h("span", { class: "quiet" }, " ", t("runbook_english")) : null), h("div", { lang: "en" }, markdown(about.runbook))) : null);
 }
 
 function lacking(finding) {
@@ -76,15 +76,16 @@ function values(finding) {
     }))))];
 }
 
-function drawn(trends, finding) {
+function drawn(trends, finding, at) {
   const rows = trends.trends.map((trend) => ({ ...trend, lines: trend.lines.filter((line) => Object.entries(finding.entity).every(([k, v]) => k === "uuid" || line.labels[k] === undefined || line.labels[k] === v)) })).filter((trend) => trend.lines.length);
   if (!rows.length) return h("p", { class: "quiet" }, t("no_trend"));
+  const i = trends.seconds - 1 - Math.max(0, at === null ? 0 : trends.t - Math.round(at));
   return [h("h4", null, t("trend")), h("div", { class: "trends" }, rows.map((trend) => {
-    const last = trend.lines.map((line) => line.values[line.values.length - 1]).filter((v) => v !== null);
+    const last = trend.lines.map((line) => line.values[i]).filter((v) => v !== null && v !== undefined);
     const limit = trend.threshold === undefined ? "" : trend.comparison + " " + (trend.rate ? rate : text)(trend.threshold, trend.unit);
     const now = last.length ? shown(Math.max(...last), trend) : "–";
     return h("figure", { "data-key": trend.signal }, h("figcaption", null, h("code", null, breakable(trend.signal)), " ", h("b", null, now), limit ? h("span", { class: "limit" }, " ", limit) : null),
-      plot(trend.lines.map((line) => line.values), { unit: trend.unit, seconds: trends.seconds, threshold: trend.threshold, height: 56, label: short(trend.signal) + ": " + now + (limit ? ", " + t("threshold") + " " + limit : ""),
+      plot(trend.lines.map((line) => line.values), { unit: trend.unit, seconds: trends.seconds, threshold: trend.threshold, at: at === null ? null : i, height: 56, label: short(trend.signal) + ": " + now + (limit ? ", " + t("threshold") + " " + limit : ""),
         names: trend.lines.map((line) => Object.entries(line.labels).filter(([k]) => k !== "uuid").map(([k, v]) => k + " " + v).join(", ")) }));
   })), h("p", { class: "ends quiet", "aria-hidden": "true" }, h("span", null, t("minutes_ago")), h("span", null, t("now")))];
 }
@@ -103,7 +104,7 @@ function steps(ctx, about) {
   const mine = about.actions.filter((action) => !kind || ["any", "kubernetes", kind].includes(action.when));
   if (!mine.length) return null;
   return [h("h4", null, t("steps")), h("ol", { class: "steps" }, mine.map((action) => h("li", null,
-    action.do.split(FLAG).map((part, i) => (i % 2 ? flag(ctx, part.replace(/^`|`$/g, "")) : part)), " ", copier(ctx, action.do))))];
+    step(action.do).split(FLAG).map((part, i) => (i % 2 ? flag(ctx, part.replace(/^`|`$/g, "")) : part)), " ", copier(ctx, step(action.do)))))];
 }
 
 const flag = (ctx, words) => h("button", { type: "button", class: "flag", "data-act": "copy", "data-text": words, title: t("copy") }, ctx.copied === words ? t("copied") : words);
@@ -111,6 +112,6 @@ const flag = (ctx, words) => h("button", { type: "button", class: "flag", "data-
 function sources(about) {
   const rows = Object.entries(about.thresholds);
   if (!rows.length) return null;
-  return [h("h4", null, t("thresholds")), h("dl", { class: "thresholds" }, rows.flatMap(([name, value]) =>
-    [h("dt", null, h("code", null, name), " ", h("b", null, Math.abs(value) >= 100 ? text(value, "") : significant(value))), h("dd", null, about.source[name] ?? "")]))];
+  return [h("h4", null, t("thresholds"), foreign() ? h("span", { class: "quiet" }, " ", t("in_english")) : null), h("dl", { class: "thresholds" }, rows.flatMap(([name, value]) =>
+    [h("dt", null, h("code", null, name), " ", h("b", null, Math.abs(value) >= 100 ? text(value, "") : significant(value))), h("dd", { lang: "en" }, about.source[name] ?? "")]))];
 }

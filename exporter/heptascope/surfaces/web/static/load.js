@@ -15,7 +15,12 @@ export function data(ctx, draw) {
 
   async function layer(name) {
     if (!ctx.rules[name]) await get("api/v1/rules?layer=" + name, (answer) => { ctx.rules[name] = answer.rules; });
-    await get("api/v1/findings?layer=" + name, (answer) => { ctx.findings[name] = answer.findings; });
+    const at = ctx.at;
+    if (at === null || ctx.stood[name] !== at) {
+      await get("api/v1/findings?layer=" + name + (at === null ? "" : "&at=" + at), (answer) => {
+        if (ctx.at === at) Object.assign(ctx, { findings: { ...ctx.findings, [name]: answer.findings }, stood: { ...ctx.stood, [name]: at } });
+      });
+    }
     if (Date.now() - drawn > TRENDS_EVERY) {
       drawn = Date.now();
       for (const rule of new Set([...ctx.opened].map((key) => key.split("|")[0]))) await trend(rule);
@@ -26,7 +31,7 @@ export function data(ctx, draw) {
     const { view } = ctx.route;
     if (document.hidden || ctx.problem === "lost") return;
     if (document.body.dataset.demo !== undefined) await get("api/v1/demo", (answer) => { ctx.demo = answer; });
-    if (view === "layer" && ctx.at === null) await layer(ctx.route.layer);
+    if (view === "layer") await layer(ctx.route.layer);
     if (view === "signals") await get("api/v1/signals", (answer) => { ctx.signals = answer.signals; });
     if (view === "sources") {
       await get("api/v1/sources", (answer) => { ctx.sources = answer.sources; });
@@ -46,7 +51,9 @@ export function data(ctx, draw) {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       const at = ctx.at;
-      if (at !== null) get("api/v1/page?at=" + at, (answer) => { if (ctx.at === at) ctx.past = answer; });
+      if (at === null) return;
+      get("api/v1/page?at=" + at, (answer) => { if (ctx.at === at) ctx.past = answer; });
+      if (ctx.route.view === "layer") layer(ctx.route.layer);
     }, SETTLE);
   }
 

@@ -2,9 +2,9 @@
 
 import { spark } from "./chart.js";
 import { h } from "./dom.js";
-import { rate, shown, significant, text } from "./format.js";
-import { LAYERS, chip, entity, layerHash, leading, moment, place, says, standing, value, verdictOf } from "./parts.js";
-import { t } from "./words.js";
+import { rate, shown, text } from "./format.js";
+import { LAYERS, chip, entity, layerHash, leading, lines, moment, place, says, standing, value, verdictOf } from "./parts.js";
+import { step, t } from "./words.js";
 import { matrix } from "./matrix.js";
 
 const RESOURCES = ["dram", "tensor", "pcie", "link", "host"];
@@ -31,7 +31,7 @@ function headline(ctx, verdict) {
       part(t("stands"), [moment(since), ", ", t("for_ago", standing(ctx, since))]),
       verdict.unknown.length ? h("a", { class: "unknown", href: "#/sources" }, t("unjudged", verdict.unknown.length)) : null),
     (lead ?? limiter)?.corroborated_by ? h("p", { class: "more" }, t("corroborated", (lead ?? limiter).corroborated_by.join(", "))) : null,
-    lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), lead.actions[0]) : null,
+    lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), step(lead.actions[0])) : null,
     faults.slice(1).map((claim) => h("p", { class: "more" }, t("also"), ": ", says(claim), " ", h("span", { class: "quiet" }, t("on", claim.rule, entity(claim.entity)), ", ", link(ctx, claim)))),
     about(ctx));
 }
@@ -102,10 +102,12 @@ function latency(ctx, name, idle) {
 
 function saturation(ctx) {
   if (!ctx.charts) return tile(t("saturation"), "…", t("loading"));
-  const found = RESOURCES.map((what) => [what, value(ctx, "pressure_" + what)]).filter(([, v]) => v !== null).sort((a, b) => b[1] - a[1]);
-  if (!found.length) return tile(t("saturation"), "–", verdictOf(ctx)?.state === "idle" ? t("no_traffic") : t("no_value"));
-  const [what, share] = found[0];
-  return tile(t("saturation"), significant(share * 100) + " %", t("of_had", t("resource_" + what)), "", share);
+  const share = value(ctx, "saturation"), i = place(ctx);
+  if (share === null) return tile(t("saturation"), "–", t("no_value"));
+  const limits = lines(ctx, "limits").map(({ key, values }) => [key, values[i]]).filter(([, v]) => v !== null && v !== undefined).sort((a, b) => b[1] - a[1]);
+  const busiest = RESOURCES.map((what) => [what, value(ctx, "pressure_" + what)]).filter(([, v]) => v !== null).sort((a, b) => b[1] - a[1])[0];
+  const words = [limits.length ? t("binds_first", t("limit_" + limits[0][0])) : t("no_traffic"), busiest ? t("busiest", t("resource_" + busiest[0]), text(busiest[1], "ratio")) : ""];
+  return tile(t("saturation"), text(share, "ratio"), words.filter(Boolean).join(" · "), "", share);
 }
 
 function stack(ctx) {

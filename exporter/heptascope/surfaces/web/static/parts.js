@@ -48,6 +48,7 @@ export function lines(ctx, name, engine = ctx.engine) {
 
 function owns(ctx, chart, key, engine) {
   if (engine === undefined || engine === "") return true;
+  if (chart.signal.startsWith("heptascope_saturation_")) return true; // of the whole pod
   if (!chart.signal.startsWith("heptascope_gpu_")) return key.split("|")[0] === engine;
   const serves = ctx.page?.gpus[key]?.engines ?? [];
   return serves.length === 0 || serves.includes(engine);

@@ -6,7 +6,7 @@ import { ago, clock, shown, utc } from "./format.js";
 import { chip, entity, lines, moment, place } from "./parts.js";
 import { t } from "./words.js";
 
-const SHOWN = ["ttft", "itl", "generated", "prompted", "running", "waiting", "kv", "preemptions", "acceptance", "step", "gap",
+const SHOWN = ["ttft", "itl", "generated", "prompted", "running", "waiting", "limits", "kv", "preemptions", "acceptance", "step", "gap",
   "active", "sm", "dram", "tensor", "utilization", "power", "clock", "temperature", "pcie", "nvlink"];
 const MEDIANS = { ttft: "ttft_median", itl: "itl_median" };
 const STATES = { fault: "faulty", symptom: "symptom", limiter: "limiting" };
@@ -72,7 +72,7 @@ function multiple(ctx, name, { seconds, faults, marked, i }) {
     plot(all.map((line) => line.values), { unit: chart.unit, seconds, bands: faults, at: marked, label: t("c_" + name) + ": " + words, height: 56, names: all.map((line) => label(line.key, chart)) }));
 }
 
-const label = (key, chart) => (chart.signal.startsWith("heptascope_gpu_") ? "GPU " + key : key.replace(/\|0$/, "").replace("|", " " + t("rank") + " "));
+const label = (key, chart) => (chart.signal.startsWith("heptascope_saturation_") ? t("limit_" + key) : chart.signal.startsWith("heptascope_gpu_") ? "GPU " + key : key.replace(/\|0$/, "").replace("|", " " + t("rank") + " "));
 
 function scrubber(ctx, begin, last) {
   return h("div", { class: "scrubber" },

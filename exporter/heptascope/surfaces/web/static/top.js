@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { ago, clock, utc } from "./format.js";
 import { chip, verdictOf } from "./parts.js";
-import { t } from "./words.js";
+import { scene, t } from "./words.js";
 
 const VIEWS = [["overview", "#/"], ["time", "#/time"], ["sources", "#/sources"], ["signals", "#/signals"]];
 
@@ -47,7 +47,7 @@ export function demo(ctx) {
     h("p", null, h("label", null, h("b", null, t("playing")), " ", h("select", { id: "pick", "data-own": "", "data-act": "pick", title: t("pick") }, Object.keys(scenarios).map((name) => h("option", { value: name }, name)))),
       " ", h("span", { class: "quiet" }, t("demo_words"))),
     h("dl", null,
-      h("div", null, h("dt", null, t("label")), h("dd", null, label.state.map((s) => t(s)).join(t("or")), ": ", label.fault.length ? label.fault.join(t("or")) : t("no_fault"), label.limiter.length ? ", " + t("limiter_is", label.limiter.join(t("or"))) : "", h("small", { class: "quiet" }, " ", label.why))),
+      h("div", null, h("dt", null, t("label")), h("dd", null, label.state.map((s) => t(s)).join(t("or")), ": ", label.fault.length ? label.fault.join(t("or")) : t("no_fault"), label.limiter.length ? ", " + t("limiter_is", label.limiter.join(t("or"))) : "", h("small", { class: "quiet" }, " ", scene(label.why)))),
       h("div", null, h("dt", null, t("verdict")), h("dd", null, said)),
       h("div", null, h("dt", null, t("match")), h("dd", null, state ? chip(state, t(match)) : "–"))))];
 }
