@@ -12,7 +12,7 @@ from heptascope.engines import Engines
 from heptascope.errors import UserError
 from heptascope.model import Reading, Reason, Sample, labels
 from heptascope.rules.load import load
-from heptascope.seek import EngineSeeker, GpuSeeker
+from heptascope.seek import EngineSeeker, GpuSeeker, MoreEngines
 from heptascope.sources.base import Source, SourceError
 from heptascope.sources.engine.discover import Found
 from heptascope.sources.gpu.calls import LIBRARY_NOT_FOUND
@@ -95,12 +95,36 @@ def test_nvml_sources_have_the_configured_intervals() -> None:
 
 
 def test_the_engine_seeker_names_the_ports_it_tried_and_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing found: the ports and the remedy. Something found: its source replaces the seeker."""
+    """Nothing found: the ports and the remedy. Something found: its source replaces the seeker, and the search for more goes on."""
     found: list[list[str]] = []
-    seeker = EngineSeeker(Engines(PollSettings()), lambda _, sources: found.append([source.name for source in sources]))
-    monkeypatch.setattr(seek, "discover", list)
+    engines = Engines(PollSettings())
+    seeker = EngineSeeker(engines, lambda _, sources: found.append([source.name for source in sources]), lambda _: None)
+    monkeypatch.setattr(seek, "discover_more", list)
     with pytest.raises(SourceError, match=r"no engine answers on this machine's ports 8000, .*; name one with --engine URL"):
         seeker.read(1.0)
-    monkeypatch.setattr(seek, "discover", lambda: [Found("http://127.0.0.1:8000", "vllm")])
+    monkeypatch.setattr(seek, "discover_more", lambda: [Found("http://127.0.0.1:8000", "vllm")])
     assert Reading("engine", 2.0) == seeker.read(2.0)
-    assert [["engine-8000"]] == found
+    assert [["engine-8000", "engines"]] == found
+
+
+def test_the_engine_seeker_passes_on_why_none_may_be_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the pod's place in its group explains stands in place of the remedy."""
+    monkeypatch.setattr(seek, "discover_more", list)
+    seeker = EngineSeeker(Engines(PollSettings()), lambda _, __: None, lambda _: None, "this pod is a worker of vllm-0")
+    with pytest.raises(SourceError, match=r"9090; this pod is a worker of vllm-0$"):
+        seeker.read(1.0)
+
+
+def test_engines_that_come_later_are_added_under_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second engine joins the first, which keeps its name; a server that is none is left alone after five minutes."""
+    engines, added, skipped = Engines(PollSettings()), [], []
+    engines.found([Found("http://127.0.0.1:8000", "vllm")])
+    more = MoreEngines(engines, lambda sources: added.extend(sources), {8000})
+    here = [[Found("http://127.0.0.1:8001", "vllm")]]
+    monkeypatch.setattr(seek, "listening", lambda ports: [port for port in ports if port == 8080])
+    monkeypatch.setattr(seek, "discover_more", lambda _, without: skipped.append(without) or (here.pop() if here else []))
+    for step in range(seek.STRANGER_LOOKS + 1):
+        assert Reading("engines", step * 1.0) == more.read(step * 1.0)
+    assert ["engine-8001"] == [source.name for source in added]
+    assert (set(), {8080}) == (skipped[-2], skipped[-1])
+    assert "vllm-8001" == added[0].reader._naming("vllm")

@@ -37,7 +37,8 @@ class Engines:
 
     def found(self, engines: Sequence[Found]) -> list[EngineSource]:
         """Return the sources of engines that were found by looking for them."""
-        return [self._make(EngineSettings(url=engine.url), several=len(engines) > 1) for engine in engines]
+        several = len(engines) + len(self._sources) > 1
+        return [self._make(EngineSettings(url=engine.url), several=several) for engine in engines]
 
     def name_of(self, source: str) -> str:
         """Return the label of a source's series: its configured name, or the one made from its kind once that is known."""

@@ -17,13 +17,14 @@ from heptascope.sources.gpu.attribution import Attributed, Attribution, Way
 from heptascope.sources.gpu.attribution_kubelet import kubelet
 from heptascope.sources.gpu.attribution_ways import explicit, listed_processes, process_environment, stated
 from heptascope.sources.gpu.dcgm_exporter import DcgmExporterSource
+from heptascope.sources.kubelet import KubeletSource
+from heptascope.sources.pod import IN_KUBERNETES
 from heptascope.wiring import GPU_CHOICES
 
 log = logging.getLogger(__name__)
 
 FALL_BACK_SECONDS = 60.0
 """Under `auto`, a host engine that is away for so long is given up for the next way; it may have been replaced by another version."""
-IN_KUBERNETES = "KUBERNETES_SERVICE_HOST"
 
 
 class Reads(Protocol):
@@ -65,6 +66,8 @@ class Gpus:
     def start(self, reads: Reads) -> bool:
         """Start to read; False if `gpu.source` is none."""
         self._reads = reads
+        if self._settings.scope == "node" and self._settings.pod_resources is not None:
+            reads.add([KubeletSource(self._settings.pod_resources)])
         choices = GPU_CHOICES[self._settings.source]
         if not choices:
             return False

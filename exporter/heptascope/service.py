@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from heptascope.engines import Engines
 from heptascope.gpus import Gpus
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.seek import SEEK_SECONDS, EngineSeeker
+from heptascope.sources import pod
 from heptascope.sources.base import Source
 from heptascope.sources.host.interpreter import InterpreterSource
 from heptascope.sources.host.source import HostSource
@@ -90,11 +92,12 @@ class Live:
         """Start to read and to step."""
         if self._recorder is not None:
             self._recorder.start()
+        self.daemon.say(pod.read(os.environ, self.daemon.now()))
         self._start_gpus()
         if self._configured:
             self.daemon.add(self._configured)
         else:
-            self.daemon.add([EngineSeeker(self._engines, self.daemon.replace)], SEEK_SECONDS)
+            self.daemon.add([EngineSeeker(self._engines, self.daemon.replace, self.daemon.add, pod.advice(os.environ))], SEEK_SECONDS)
         if self._settings.host.enabled:
             self.daemon.add(self._host_sources())
         else:

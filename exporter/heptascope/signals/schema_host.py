@@ -79,6 +79,37 @@ ROWS: list[Signal] = [
         "Share of samples in which this thread owned the lock, of the three threads that did most.",
     ),
     _h("process_event_loop_blocked_ratio", _G, "ratio", _PROCESS, "Share of samples in which the event loop of the process was busy."),
+    # the pod, as its environment tells; the labels are not those that Prometheus gives a target
+    Signal(
+        "heptascope_pod_info",
+        _I,
+        "",
+        None,
+        ("pod_name", "pod_namespace", "node_name"),
+        ("pod",),
+        "Pod, namespace and node by the downward API, value 1.",
+        Fold.LAST,
+    ),
+    Signal(
+        "heptascope_pod_group_info",
+        _I,
+        "",
+        None,
+        ("manager", "group", "role", "worker_index", "group_size"),
+        ("pod",),
+        "Place of this pod among those that serve one model together (LeaderWorkerSet, Ray, JobSet, Job, torchrun, StatefulSet), value 1.",
+        Fold.LAST,
+    ),
+    Signal(
+        "heptascope_kubelet_device_info",
+        _I,
+        "",
+        None,
+        ("uuid", "pod_namespace", "pod_name", "container_name"),
+        ("kubelet",),
+        "Container that the kubelet gave a GPU or a MIG instance (uuid) to, value 1; where heptascope speaks for a whole node.",
+        Fold.LAST,
+    ),
     # heptascope itself
     _own("build_info", _I, "", ("version", "python"), "Version of heptascope, value 1."),
     _own(
