@@ -17,7 +17,8 @@ def environment(container: dict[str, Any], host: str = "10.0.0.7") -> dict[str, 
         source = variable.get("valueFrom", {})
         text = variable.get("value", "")
         if "fieldRef" in source:
-            text = fields[source["fieldRef"]["fieldPath"]]
+            path = source["fieldRef"]["fieldPath"]
+            text = "" if path.startswith("metadata.labels[") else fields[path]  # a label that the pod lacks is empty
         elif "secretKeyRef" in source:
             text = f"the {source['secretKeyRef']['key']} of {source['secretKeyRef']['name']}"
         found[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda match: found.get(match[1], match[0]), text)

@@ -87,6 +87,21 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: spec.nodeName
+{{- if has .role (list "sidecar" "injected") }}
+  # the pod's place in a StatefulSet or a Ray cluster; empty elsewhere, and other controllers set their own variables
+  - name: POD_INDEX
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
+  - name: RAY_CLUSTER_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.labels['ray.io/cluster']
+  - name: RAY_NODE_TYPE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.labels['ray.io/node-type']
+{{- end }}
   - name: HEPTASCOPE_LISTEN
     value: ":{{ $values.port }}"
 {{- with include "heptascope.gpuEnvironment" (dict "values" $values "mode" $mode) | trim }}
