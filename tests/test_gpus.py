@@ -126,6 +126,15 @@ def test_ways_in_a_pod(clock: FakeClock, tmp_path: Path) -> None:
         assert part in told
 
 
+@pytest.mark.parametrize("scope", ["node", "auto"])
+def test_a_node_s_gpus_are_shown_with_their_pods(scope: str, clock: FakeClock, tmp_path: Path) -> None:
+    """The kubelet is a source where heptascope speaks for a whole node; in a pod it only tells which GPUs are the pod's."""
+    settings = GpuSettings(source="auto", scope=scope, pod_resources=tmp_path / "kubelet.sock")  # type: ignore[arg-type]  # a literal each
+    readers = Readers()
+    Gpus(settings, {IN_KUBERNETES: "10.0.0.1"}, clock).start(readers)
+    assert (scope == "node") == ("kubelet" in readers.sources)
+
+
 def test_auto_tries_dcgm_nvml_and_then_an_exporter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The order of the table, and what each says on a machine that has none of them."""
     monkeypatch.setattr(dcgm_bindings, "USUAL_PLACES", (tmp_path,))

@@ -69,8 +69,9 @@ def _schema(*kinds: str, examples: list[str]) -> WithJsonSchema:
 _DURATION_SCHEMA = _schema("string", "number", examples=["100ms", "1s", "10m"])
 _SIZE_SCHEMA = _schema("string", "integer", examples=["16MiB", "1GB"])
 _LISTEN_SCHEMA = _schema("string", "integer", examples=[":17007", "127.0.0.1:17007"])
+_DEVICES_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": ["string", "integer"]}})
 
 Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration, when_used="json"), _DURATION_SCHEMA]
 Size = Annotated[int, BeforeValidator(parse_size), PlainSerializer(format_size, when_used="json"), _SIZE_SCHEMA]
 Listen = Annotated[str, BeforeValidator(_listen), _LISTEN_SCHEMA]
-DeviceList = Annotated[tuple[str, ...], BeforeValidator(_texts), WithJsonSchema({"type": "array", "items": {"type": ["string", "integer"]}})]
+DeviceList = Annotated[tuple[str, ...], BeforeValidator(_texts), _DEVICES_SCHEMA]

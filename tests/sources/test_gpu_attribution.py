@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent import futures
-from contextlib import contextmanager
 from pathlib import Path
 
-import grpc
 import pytest
 
 from heptascope.model import Missing, Reading, Reason, Sample, labels
 from heptascope.sources.gpu.attribution import NODE, POD, SHARED, Allowed, Attributed, Attribution, Owned
-from heptascope.sources.gpu.attribution_kubelet import METHOD, devices_of, kubelet
+from heptascope.sources.gpu.attribution_kubelet import kubelet
 from heptascope.sources.gpu.attribution_ways import device_ids, explicit, listed_processes, process_environment, stated
 from support.fake_nvml import FakeClock
+from support.kubelet import a_kubelet, pod
 
 BOARD, OTHER = "GPU-aaaa", "GPU-bbbb"
 
@@ -200,47 +197,13 @@ def test_process_ids_are_learned_before_anything_is_left_out() -> None:
     assert {BOARD: frozenset({100}), OTHER: frozenset({101})} == attribution.users
 
 
-def field(number: int, content: bytes) -> bytes:
-    """Return a length-delimited protobuf field."""
-    return bytes([number << 3 | 2, len(content)]) + content
-
-
-def pod(name: str, namespace: str, *ids: str) -> bytes:
-    """Return one pod of a List answer, with CPU ids (packed numbers) beside its devices, as the kubelet sends them."""
-    devices = field(1, b"nvidia.com/gpu") + b"".join(field(2, i.encode()) for i in ids)
-    container = field(1, b"server") + field(2, devices) + field(3, b"\x01\x02") + b"\x30\x96\x01"
-    return field(1, field(1, name.encode()) + field(2, namespace.encode()) + field(3, container))
-
-
-def test_the_kubelets_answer() -> None:
-    """The devices of this pod alone, by name and namespace; a damaged answer gives what could be read."""
-    answer = pod("other", "ml", OTHER) + pod("mine", "ml", BOARD, "MIG-1", "weird") + pod("mine", "else", "GPU-x")
-    assert frozenset({BOARD, "MIG-1"}) == devices_of(answer, "mine", "ml")
-    assert frozenset({BOARD, "MIG-1", "GPU-x"}) == devices_of(answer, "mine", "")
-    assert frozenset() == devices_of(answer[:20] + b"\xff", "mine", "ml")
-
-
-@contextmanager
-def a_kubelet(folder: Path, answer: bytes) -> Iterator[Path]:
-    """Run a gRPC server that gives `answer` at the kubelet's method."""
-    method = grpc.unary_unary_rpc_method_handler(lambda *_: answer)
-    service, _, name = METHOD.strip("/").partition("/")
-    server = grpc.server(futures.ThreadPoolExecutor(1))
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {name: method}),))
-    path = folder / "kubelet.sock"
-    server.add_insecure_port(f"unix://{path}")
-    server.start()
-    try:
-        yield path
-    finally:
-        server.stop(None).wait()
-
-
 def test_asking_a_kubelet(tmp_path: Path) -> None:
     """Over a real gRPC socket; a replica's id says that the board is shared; no socket and no kubelet are told apart."""
     names = {"POD_NAME": "mine", "POD_NAMESPACE": "ml"}
-    with a_kubelet(tmp_path, pod("mine", "ml", f"{BOARD}::3")) as path:
-        assert Owned(frozenset({f"{BOARD}::3"}), SHARED, "the kubelet") == kubelet(path, names)()
+    answer = pod("other", "ml", OTHER) + pod("mine", "ml", f"{BOARD}::3", "MIG-1") + pod("mine", "else", "GPU-x")
+    with a_kubelet(tmp_path, answer) as path:
+        assert Owned(frozenset({f"{BOARD}::3", "MIG-1"}), SHARED, "the kubelet") == kubelet(path, names)()
+        assert {f"{BOARD}::3", "MIG-1", "GPU-x"} == kubelet(path, {"POD_NAME": "mine"})().ids
         assert "the kubelet gives no GPU to the pod x" == kubelet(path, {"HOSTNAME": "x"})()
     assert "cannot be asked: UNAVAILABLE" in str(kubelet(tmp_path / "none.sock", names)())
     assert "gpu.pod_resources is not set" == kubelet(None, os.environ)()
