@@ -110,3 +110,41 @@ def test_an_engine_that_is_passed_through_is_read_as_itself() -> None:
     own, through = (EngineReader().read_page(t, "", 1.0, "0.32.0") for t in (plain, text))
     for signal in ("requests_running", "generation_tokens_total", "kv_cache_usage_ratio", "steps_total"):
         assert (signal, value(own, signal)) == (signal, value(through, signal))
+
+
+HEALTH = """
+histogram dynamo_frontend_event_loop_delay_seconds 0.01=90 +Inf=100 sum=0.5
+histogram dynamo_frontend_tokenize_seconds 0.01=30 +Inf=40 sum=0.2
+histogram dynamo_frontend_tokenizer_latency_ms{operation="tokenize"} 10=30 +Inf=40 sum=200
+histogram dynamo_frontend_tokenizer_latency_ms{operation="detokenize"} 10=900 +Inf=950 sum=100
+"""
+
+
+def test_the_health_of_the_front_end() -> None:
+    """The loop's delay and the tokeniser's time feed the series that the probe feeds for vLLM; the older name is in milliseconds."""
+    new = dynamo(V12 + HEALTH)
+    assert (100.0, 0.5) == (
+        histogram(new, "frontend_event_loop_lag_seconds").counts[-1],
+        histogram(new, "frontend_event_loop_lag_seconds").sum,
+    )
+    old = dynamo(V12 + HEALTH.replace("histogram dynamo_frontend_tokenize_seconds 0.01=30 +Inf=40 sum=0.2\n", ""))
+    for out in (new, old):
+        found = histogram(out, "frontend_tokenize_seconds")
+        assert (40.0, 0.2, 0.01) == (found.counts[-1], pytest.approx(found.sum), pytest.approx(found.bounds[0]))
+    assert Reason.INVALID not in {m.reason for m in dynamo(V12 + "gauge dynamo_frontend_event_loop_delay_seconds 0.5").missing}
+
+
+@pytest.mark.parametrize("family", ["dynamo_request_plane_queue_seconds", "dynamo_work_handler_permit_wait_seconds"])
+def test_its_own_queues_stand_for_the_engines(family: str) -> None:
+    """Time in Dynamo's queues is a part of the wait, and marked; without them the worker's page has to tell."""
+    out = dynamo(V12 + f"histogram {family} 0.01=30 +Inf=40 sum=2\n")
+    assert (40.0, Quality.APPROXIMATE) == (histogram(out, "queue_time_seconds").counts[-1], quality(out, "queue_time_seconds"))
+    assert Reason.ENGINE is reason(dynamo(V12), "queue_time_seconds")
+
+
+def test_what_the_frontend_expects_of_transfers() -> None:
+    """Its estimate of prefill to decode is a sum and a count, and marked; blocks of the block manager are no bytes."""
+    out = dynamo(V12 + 'histogram dynamo_frontend_kv_transfer_estimated_latency_seconds{model="m"} 0.1=3 +Inf=4 sum=0.2\n')
+    assert (4.0, 0.2) == (value(out, "kv_transfers_total"), value(out, "kv_transfer_seconds_total"))
+    assert Quality.APPROXIMATE is quality(out, "kv_transfers_total")
+    assert Reason.ENGINE is reason(out, "kv_offload_load_bytes_total")

@@ -14,7 +14,8 @@ from heptascope.errors import UserError
 from heptascope.model import Reading, Reason, labels
 from heptascope.sources.base import Source, SourceError
 from heptascope.sources.engine import adapter as adapter_room
-from heptascope.sources.engine.adapter import Collector, Context, Question
+from heptascope.sources.engine.adapter import Beside, Collector, Context, Question
+from heptascope.sources.engine.cmdline import CommandTable
 from heptascope.sources.engine.fetch import Fetched, Fetcher
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.page import Document
@@ -254,6 +255,8 @@ class JsonEngine:
     ports: tuple[int, ...] = (1,)
     version_path: str = ""
     questions: tuple[Question, ...] = ()
+    beside: tuple[Beside, ...] = ()
+    command: CommandTable | None = None
 
     def fingerprint(self, document: Document) -> bool:
         """Whether this is its JSON."""

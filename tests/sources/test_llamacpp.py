@@ -8,10 +8,12 @@ import pytest
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.engine.adapter import adapters
-from heptascope.sources.engine.llamacpp import told_by_props
+from heptascope.sources.engine.llamacpp_slots import SLOTS, slot_tokens, told_by_props
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.reader import EngineReader
+from heptascope.sources.engine.source import EngineSource
 from support.engine_pages import capture, growth, missing, quality, read, reason, truth, value
+from support.engine_server import Answer, EngineServer
 from support.page_text import page
 
 BUILD = "llamacpp-b11434"
@@ -114,6 +116,51 @@ def test_counters_above_a_million_are_marked() -> None:
     assert [Quality.EXACT, Quality.APPROXIMATE] == [
         quality(read(text, kind="llamacpp"), "generation_tokens_total") for text in (small, large)
     ]
+
+
+SLOT = {"id": 0, "n_ctx": 2048, "speculative": False, "is_processing": False}
+BUSY = {**SLOT, "is_processing": True, "id_task": 7, "params": {"prompt": "secret"}}
+
+
+@pytest.mark.parametrize(
+    ("slot", "used"),
+    [
+        (BUSY | {"n_prompt_tokens": 600, "n_prompt_tokens_processed": 20, "next_token": [{"n_decoded": 100}]}, 600.0),
+        (BUSY | {"n_prompt_tokens_processed": 500, "next_token": {"n_decoded": 100}}, 600.0),
+        (BUSY | {"next_token": []}, 0.0),
+        (BUSY | {"n_past": 600}, 600.0),
+        ({"id": 0, "n_ctx": 2048, "state": 1, "n_past": 600}, 600.0),
+        (SLOT | {"n_prompt_tokens": 600}, 0.0),
+    ],
+)
+def test_what_a_slot_holds(slot: dict[str, object], used: float) -> None:
+    """Builds of several years tell it differently; what an idle slot keeps for the next request is free, and no text is kept."""
+    assert {"used": used, "context": 4096.0, "slots": 2.0} == slot_tokens([slot, SLOT])
+
+
+def test_slots_stand_in_for_the_cache_usage() -> None:
+    """What running requests hold, of all slots' contexts or of the pool that they share; a build that tells it itself goes first."""
+    told = told_by_props({"total_slots": 2, "default_generation_settings": {"n_ctx": 2048}})
+    beside = {SLOTS: {"used": 1024.0, "context": 4096.0, "slots": 2.0}}
+    text = capture(BUILD, "light_load")
+    for unified, size, usage in (("0", 4096.0, 0.25), ("1", 2048.0, 0.5)):
+        out = EngineReader(None, "llamacpp", config={"kv_unified": unified}).read_page(text, "", 1.0, told=told, beside=beside)
+        assert (size, usage) == (value(out, "kv_cache_capacity_tokens"), value(out, "kv_cache_usage_ratio"))
+        assert (Quality.DERIVED, Quality.APPROXIMATE) == (quality(out, "kv_cache_capacity_tokens"), quality(out, "kv_cache_usage_ratio"))
+    old = page("counter llamacpp:prompt_tokens_total 5\ngauge llamacpp:kv_cache_usage_ratio 0.75\ngauge llamacpp:requests_processing 1")
+    assert 0.75 == value(EngineReader(None, "llamacpp").read_page(old, "", 1.0, beside=beside), "kv_cache_usage_ratio")
+
+
+def test_without_slots_the_usage_has_a_reason() -> None:
+    """A server with `--no-slots` answers 501 there, and is not asked again for a minute."""
+    with EngineServer() as server:
+        server.page(capture(BUILD, "light_load"))
+        server.answers[SLOTS] = Answer(b"{}", "application/json", 501)
+        one = EngineSource(None, server.url, "llamacpp")
+        outs = [one.read(float(t)) for t in range(3)]
+        one.close()
+        assert 1 == server.asked.count(SLOTS)
+    assert {Reason.ENGINE} == {reason(out, "kv_cache_usage_ratio") for out in outs}
 
 
 def test_props_tell_slots_and_context() -> None:

@@ -283,3 +283,65 @@ def test_metrics_are_recognised_with_either_separator() -> None:
     """`sglang:` and `sglang_` are the same engine."""
     for text in (page(BASE), page(BASE).replace("sglang:", "sglang_")):
         assert 5.0 == value(EngineReader().read_page(text, "", 1.0), "requests_running")
+
+
+REPORTED = f"""
+gauge sglang:avg_request_queue_latency{{{RANKS}}} 0.4
+gauge sglang:gen_throughput{{{RANKS}}} 900
+gauge sglang:is_cuda_graph{{{RANKS}}} 1
+gauge sglang:kv_transfer_latency_ms{{{RANKS}}} 25
+"""
+
+
+def test_what_older_releases_report_of_the_last_interval() -> None:
+    """Before there are counters, the latest report of queue time, throughput, graph use and transfers stands in, and is marked."""
+    old = sglang(BASE + REPORTED, "0.5.4")
+    assert (0.4, 0.025) == tuple(value(old, "recent_latency_seconds", latency=what) for what in ("queue_time", "kv_transfer"))
+    assert (900.0, 1.0) == tuple(value(old, s) for s in ("reported_generation_tokens_per_second", "last_step_used_graph"))
+    for signal in ("recent_latency_seconds", "reported_generation_tokens_per_second", "last_step_used_graph"):
+        assert (signal, Quality.APPROXIMATE) == (signal, quality(old, signal))
+    assert [Reason.ENGINE_TOO_OLD] * 2 == [reason(old, s) for s in ("kv_transfers_total", "kv_transfer_seconds_total")]
+
+
+def test_reports_give_way_to_counters() -> None:
+    """Where tokens and passes are counted live, and transfers have a histogram, nothing stands in; an idle server's throughput is stale."""
+    new = sglang(BASE + LIVE + REPORTED.replace(f"gauge sglang:kv_transfer_latency_ms{{{RANKS}}} 25", ""), "0.5.10")
+    moved = sglang(BASE + LIVE + f"histogram sglang:kv_transfer_latency_ms{{{RANKS}}} 10=3 +Inf=4 sum=80", "0.5.10")
+    idle = sglang((BASE + REPORTED).replace("num_running_reqs{" + RANKS + "} 5", "num_running_reqs{" + RANKS + "} 0"), "0.5.4")
+    assert [None] * 2 == [value(new, s) for s in ("reported_generation_tokens_per_second", "last_step_used_graph")]
+    assert (4.0, 0.08, None) == (
+        value(moved, "kv_transfers_total"),
+        value(moved, "kv_transfer_seconds_total"),
+        value(moved, "recent_latency_seconds"),
+    )
+    assert None is value(idle, "reported_generation_tokens_per_second")
+    assert {Reason.INVALID}.isdisjoint({m.reason for m in (*new.missing, *moved.missing, *idle.missing)})
+
+
+def test_tokens_of_steps_by_kind_and_work_thrown_back() -> None:
+    """Prefill and decode tokens come from the live counters; what a retraction throws back is an upper bound of what is done again."""
+    again = (
+        f"counter sglang:num_retracted_input_tokens_total{{{RANKS}}} 300\ncounter sglang:num_retracted_output_tokens_total{{{RANKS}}} 40\n"
+    )
+    out = sglang(BASE + LIVE + again, "0.5.7")
+    assert (700.0, 500.0) == tuple(value(out, "batch_tokens_total", kind=kind) for kind in ("prefill", "decode"))
+    assert (340.0, Quality.APPROXIMATE) == (value(out, "recomputed_tokens_total"), quality(out, "recomputed_tokens_total"))
+
+
+def test_stages_are_phases_of_a_step() -> None:
+    """From 0.5.20 the loop's own stages feed the series that the probe feeds for vLLM: sum and count, and one bucket."""
+    stages = {"get_next_batch_to_run": 3, "process_queue": 1, "run_batch": 60, "process_batch_result": 5, "recv_requests": 2, "idle": 500}
+    pages = [
+        "".join(
+            f'counter sglang:scheduler_stage_seconds_total{{{RANKS},category="{name}"{more}}} {value}\n' for name, value in stages.items()
+        )
+        for more in ("", ',forward_overlap="full"')
+    ]
+    for stages_page, version in zip(pages, ("0.5.20", "0.5.22"), strict=True):
+        out = sglang(BASE + LIVE + stages_page, version)
+        phases = {dict(h.labels)["phase"]: h for h in out.histograms if h.name.endswith("step_phase_seconds")}
+        assert {"schedule": 4.0, "model": 60.0, "update": 5.0, "input": 2.0} == {phase: h.sum for phase, h in phases.items()}
+        assert {(100.0,)} == {h.counts for h in phases.values()}
+        assert Quality.DERIVED is quality(out, "step_phase_seconds")
+        assert 500.0 == value(out, "stage_seconds_total", stage="idle")
+    assert Reason.ENGINE_TOO_OLD is reason(sglang(BASE + LIVE, "0.5.7"), "step_phase_seconds")

@@ -86,15 +86,15 @@ def test_latencies() -> None:
     assert {"e2e_latency_seconds": 16.0, "queue_time_seconds": 2.0, "time_per_output_token_seconds": 0.2} == sums
 
 
-def test_the_first_token_can_be_added_up_from_means() -> None:
-    """Validation, queue and one prefill call: the reason says so, and the means are there."""
+def test_the_parts_of_the_first_token_are_there() -> None:
+    """Validation and one prefill call have means of their own, beside the queue time's histogram."""
     out = tgi(BUSY)
     means = [
         (value(out, "latency_seconds_total", latency=part) or 0) / (value(out, "latency_observations_total", latency=part) or 1)
         for part in ("validation", "prefill")
     ]
     assert pytest.approx([0.1, 0.2]) == means
-    assert "add the means" in missing(out, "time_to_first_token_seconds").detail  # type: ignore[union-attr]  # it is missing
+    assert "adds the means" in missing(out, "time_to_first_token_seconds").detail  # type: ignore[union-attr]  # it is missing
     assert Quality.APPROXIMATE is quality(out, "latency_seconds_total")
 
 
@@ -145,3 +145,32 @@ def test_info_tells_the_model_and_its_limits() -> None:
 def test_the_page_is_recognised() -> None:
     """By its prefix, even before the first event."""
     assert ["tgi"] == [kind for kind, adapter in adapters().items() if adapter.fingerprint(Document("u", page(FRESH)))]
+
+
+def first_token(queued: float, waits: float, validated: float, checks: float, calls: float, took: float) -> str:
+    """Return a page with so many requests out of the queue, validations and prefill calls, and the seconds that each took in all."""
+    return page(
+        f"""
+        histogram tgi_request_queue_duration +Inf={queued:g} sum={waits:g}
+        histogram tgi_request_validation_duration +Inf={validated:g} sum={checks:g}
+        histogram tgi_batch_inference_duration{{method="prefill"}} +Inf={calls:g} sum={took:g}
+        histogram tgi_batch_inference_duration{{method="decode"}} +Inf=900 sum=18
+        """
+    )
+
+
+def test_the_first_token_is_the_sum_of_the_means_of_its_parts() -> None:
+    """Each interval's requests get that interval's means, as a counter; after a restart it begins anew."""
+    reader = EngineReader(None, "tgi")
+    pages = [
+        first_token(10, 20, 10, 1, 5, 1.0),
+        first_token(10, 20, 10, 1, 5, 1.0),
+        first_token(14, 22, 15, 2, 6, 1.4),
+        first_token(2, 1, 2, 0.2, 1, 0.1),
+    ]
+    found = []
+    for number, text in enumerate(pages):
+        out = reader.read_page(text, "", float(number))
+        found.append(tuple(value(out, f"latency_{what}_total", latency="time_to_first_token") for what in ("seconds", "observations")))
+    later = 23.0 + 4 * (2 / 4 + 1 / 5 + 0.4 / 1)
+    assert [(pytest.approx(23.0), 10.0), (pytest.approx(23.0), 10.0), (pytest.approx(later), 14.0), (pytest.approx(1.4), 2.0)] == found

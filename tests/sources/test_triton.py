@@ -147,3 +147,34 @@ def test_families_of_vllm_behind_triton_are_vllms() -> None:
     assert adapters()["triton"].fingerprint(Document("u", page(WHOLE)))
     both = SERVER + 'gauge vllm:num_requests_running{model="m",version="1"} 2'
     assert ["vllm"] == [kind for kind, adapter in adapters().items() if adapter.fingerprint(Document("u", page(both)))]
+
+
+def summaries(model: str, success: float, p99: str) -> str:
+    """Return the opt-in summaries of one model, as they stand on the wire."""
+    pairs = f'model="{model}",version="1"'
+    lines = []
+    for family, seconds in (("nv_inference_request_summary_us", 2e6), ("nv_inference_queue_summary_us", 1e4)):
+        lines.append(f"# TYPE {family} summary")
+        lines += [f'{family}{{{pairs},quantile="{quantile}"}} {value}' for quantile, value in (("0.5", f"{seconds}"), ("0.99", p99))]
+        lines += [f"{family}_sum{{{pairs}}} {success * seconds}", f"{family}_count{{{pairs}}} {success}"]
+    return "\n".join(lines) + "\n"
+
+
+def test_summaries_stand_in_for_counters() -> None:
+    """With `summary_latencies=true` alone the sums and counts are the summaries'; quantiles are shown as such, unless they are NaN."""
+    served = counters("ensemble", 50).splitlines()[0]
+    text = page(f"{served}\n{REQUESTS}") + summaries("ensemble", 50, "9e6")
+    out = read(text, kind="triton")
+    assert (100.0, 50.0) == tuple(value(out, f"latency_{what}_total", latency="e2e") for what in ("seconds", "observations"))
+    assert 0.5 == value(out, "latency_seconds_total", latency="queue_time")
+    assert (2.0, 9.0) == tuple(value(out, "latency_quantile_seconds", latency="e2e", quantile=q) for q in ("0.5", "0.99"))
+    assert Quality.APPROXIMATE is quality(out, "latency_quantile_seconds")
+    idle = read(page(f"{served}\n{REQUESTS}") + summaries("ensemble", 50, "NaN"), kind="triton")
+    assert (2.0, None) == tuple(value(idle, "latency_quantile_seconds", latency="e2e", quantile=q) for q in ("0.5", "0.99"))
+
+
+def test_counters_go_before_summaries() -> None:
+    """Where both are on, a latency is counted once; the quantiles are there beside it."""
+    out = read(page(WHOLE) + summaries("ensemble", 50, "9e6"), kind="triton")
+    assert (100.0, 50.0) == tuple(value(out, f"latency_{what}_total", latency="e2e") for what in ("seconds", "observations"))
+    assert 9.0 == value(out, "latency_quantile_seconds", latency="queue_time", quantile="0.99")

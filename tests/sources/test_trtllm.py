@@ -15,6 +15,7 @@ from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.reader import EngineReader
 from heptascope.sources.engine.source import EngineSource
 from heptascope.sources.engine.trtllm import told_by_models, told_by_server
+from heptascope.sources.engine.trtllm_requests import request_times
 from support.engine_pages import histogram, quality, read, reason, value
 from support.engine_server import Answer, EngineServer
 from support.page_text import page
@@ -226,6 +227,69 @@ def test_pauses_and_drafts_of_iterations() -> None:
     assert (60.0, 40.0, 20.0) == tuple(value(out, f"spec_{s}_total") for s in ("draft_tokens", "accepted_tokens", "drafts"))
 
 
+def test_kinds_of_tokens_and_the_host_tier() -> None:
+    """Prefill and decode tokens add up to those of the steps; bytes from the host tier are summed over window sizes where they are told."""
+    windows = {"4096": {"iterOnboardBytes": 4096, "iterOffloadBytes": 9}, "512": {"iterOnboardBytes": 1024}}
+    out = drained([record(1, kvCacheIterationStats=windows), record(2, kvCacheIterationStats=windows)])
+    assert (200.0, 6.0) == tuple(value(out, "batch_tokens_total", kind=kind) for kind in ("prefill", "decode"))
+    assert 10240.0 == value(out, "kv_offload_load_bytes_total")
+    assert Reason.ENGINE_TOO_OLD is reason(drained([record(1)]), "kv_offload_load_bytes_total")
+
+
+def request(arrived: float, waited: float, first: float, last: float, **more: Any) -> dict[str, Any]:
+    """Return a request as `/perf_metrics` tells it; times after its arrival."""
+    times = {"arrival_time": arrived, "first_scheduled_time": arrived + waited, "first_token_time": arrived + first}
+    return {
+        "request_id": 7,
+        "perf_metrics": {"timing_metrics": times | {"last_token_time": arrived + last} | more, "first_iter": 10, "last_iter": 30},
+    }
+
+
+def test_requests_become_histograms() -> None:
+    """Times of finished requests, which another page of the server tells once, are counted in buckets of our own."""
+    reader = EngineReader(None, "trtllm-json")
+    early, late = request(100.0, 0.5, 0.75, 4.75), request(200.0, 0.0, 0.25, 2.25, server_arrival_time=199.5, server_first_token_time=200.5)
+    for t, requests in enumerate(([early], [], [late])):
+        out = reader.read_page(json.dumps([record(t)]), "", float(t), beside={"/perf_metrics": request_times(requests)})
+    found = {s: histogram(out, f"{s}_seconds") for s in ("queue_time", "time_to_first_token", "e2e_latency", "time_per_output_token")}
+    sums = {"queue_time": 0.5, "time_to_first_token": 1.75, "e2e_latency": 7.0, "time_per_output_token": 4 / 20 + 2 / 20}
+    assert sums == {name: pytest.approx(h.sum) for name, h in found.items()}
+    assert {2.0} == {h.counts[-1] for h in found.values()}
+    at = dict(zip(found["queue_time"].bounds, found["queue_time"].counts, strict=True))
+    assert (1.0, 1.0, 2.0) == (at[0.001], at[0.2], at[0.5])
+    assert (Quality.DERIVED, Quality.APPROXIMATE) == (quality(out, "e2e_latency_seconds"), quality(out, "time_per_output_token_seconds"))
+
+
+@pytest.mark.parametrize("record", [{}, {"perf_metrics": None}, {"perf_metrics": {"timing_metrics": {"arrival_time": 1.0}}}])
+def test_requests_that_tell_nothing(record: dict[str, Any]) -> None:
+    """A request that was cut short has no times; it is passed over."""
+    assert [{}] == request_times([record])
+
+
+def test_why_there_are_no_request_times() -> None:
+    """The page does not answer, or has told of no request yet."""
+    reader = EngineReader(None, "trtllm-json")
+    reasons = [
+        reason(reader.read_page("[]", "", 1.0, beside=beside), "time_to_first_token_seconds") for beside in ({}, {"/perf_metrics": []})
+    ]
+    assert [Reason.FLAG_OFF, Reason.IDLE] == reasons
+
+
+def test_both_lists_are_read_in_one_turn() -> None:
+    """The list of requests is fetched beside that of iterations, kept in the recording as few numbers, and replayed from there."""
+    with EngineServer() as server:
+        server.answers["/metrics"] = Answer(json.dumps([record(1)]).encode(), "application/json")
+        server.answers["/perf_metrics"] = Answer(json.dumps([request(100.0, 0.5, 0.75, 4.75)]).encode(), "application/json")
+        one = EngineSource("trt", server.url, "trtllm-json")
+        live = one.read(1.0)
+        one.close()
+    assert live.raw is not None
+    assert {"/perf_metrics"} == set(live.raw["beside"])
+    again = EngineReader("trt", "trtllm-json").read_row(json.loads(json.dumps(live.raw)))
+    assert (live.samples, live.histograms, live.missing, live.quality) == (again.samples, again.histograms, again.missing, again.quality)
+    assert 4.75 == histogram(again, "e2e_latency_seconds").sum
+
+
 def test_an_empty_list_is_no_failure() -> None:
     """Nothing new means nothing new; that nothing ever came has a reason that names the switch."""
     out = drained([])
@@ -254,3 +318,18 @@ def test_the_list_is_not_taken_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
         asked = EngineSource(None, server.url, "trtllm-json")
         assert 1.0 == value(asked.read(1.0), "steps_total")
         asked.close()
+
+
+def test_a_worker_under_dynamo_tells_transfers() -> None:
+    """There the page has transfers between engines; elsewhere the engine has none."""
+    moved = (
+        V13
+        + f"""
+    counter trtllm_kv_transfer_success_total{{{L}}} 4
+    histogram trtllm_kv_transfer_latency_seconds{{{L}}} 0.1=3 +Inf=4 sum=0.2
+    histogram trtllm_kv_transfer_bytes{{{L}}} 1000=3 +Inf=4 sum=8000
+    """
+    )
+    found = tuple(value(trtllm(moved), f"kv_transfer{s}_total") for s in ("s", "_seconds", "_bytes"))
+    assert (4.0, 0.2, 8000.0) == found
+    assert Reason.ENGINE is reason(trtllm(V13), "kv_transfers_total")

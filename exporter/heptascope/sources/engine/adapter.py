@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heptascope.model import Histogram, Labels, Missing, Quality, Reading, Reason, Sample, labels
+from heptascope.sources.engine.cmdline import CommandTable
 from heptascope.sources.engine.names import OPTIONAL, PREFIX, SETTINGS, SIGNALS
 from heptascope.sources.engine.page import Document
 
@@ -54,15 +55,26 @@ class Question(NamedTuple):
     read: Callable[[Any], Told]
 
 
+class Beside(NamedTuple):
+    """A page in JSON that is fetched with every metrics page; a recording keeps only what `read` takes from it, which is small."""
+
+    path: str
+    read: Callable[[Any], Any]
+
+
 @dataclass(frozen=True)
 class Context:
-    """What is known beside the page: what the engine said its version is, and its start settings (keys of names.SETTINGS)."""
+    """What is known beside the page: what the engine said its version is, and its start settings (keys of names.SETTINGS).
+
+    `beside` holds what was taken from the pages beside it, by their paths; one that did not answer is not there.
+    """
 
     engine: str
     stated_version: str = ""
     settings: Mapping[str, float] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     told: Told = Told()
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Collector:
@@ -171,6 +183,16 @@ class Adapter(Protocol):
     @property
     def questions(self) -> tuple[Question, ...]:
         """What it is asked when it starts."""
+        ...
+
+    @property
+    def beside(self) -> tuple[Beside, ...]:
+        """What is fetched with every page."""
+        ...
+
+    @property
+    def command(self) -> CommandTable | None:
+        """How its command line is read; None if it has none of its own."""
         ...
 
     def fingerprint(self, document: Document) -> bool:

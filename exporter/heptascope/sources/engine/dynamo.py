@@ -10,11 +10,12 @@ from typing import Any
 from heptascope.model import Reason
 from heptascope.sources.engine.adapter import Absence, register
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take, product
-from heptascope.sources.engine.tabled import TableAdapter, approximate, derived, latency, span_by, take
+from heptascope.sources.engine.tabled import TableAdapter, approximate, declared, derived, latency, span_by, take
 from heptascope.sources.engine.version import version
 
 _FRONT, _WORKER = "dynamo_frontend_", "dynamo_component_"
 _PASSED = Absence(Reason.ENGINE, "Dynamo has none of its own; watch the worker's port, where its engine's families pass through")
+_NO_TRANSFER = Absence(Reason.NOT_CONFIGURED, "prefill and decode are not split between workers")
 _NO_EVENT = Absence(Reason.IDLE, "its family appears with the first request")
 
 
@@ -87,8 +88,44 @@ ROWS: tuple[Row, ...] = (
     latency("time_to_first_token_seconds", f"{_FRONT}time_to_first_token_seconds", absent=_NO_EVENT),
     latency("inter_token_latency_seconds", f"{_FRONT}inter_token_latency_seconds", absent=_NO_EVENT),
     latency("e2e_latency_seconds", f"{_FRONT}request_duration_seconds", f"{_WORKER}request_duration_seconds", absent=_NO_EVENT),
+    # Dynamo's own queues before the engine's, on frontend and worker
+    latency(
+        "queue_time_seconds",
+        "dynamo_request_plane_queue_seconds",
+        "dynamo_work_handler_permit_wait_seconds",
+        quality=approximate,
+        absent=_PASSED,
+    ),
     latency("prompt_length_tokens", f"{_FRONT}input_sequence_tokens", absent=_NO_EVENT),
     latency("generation_length_tokens", f"{_FRONT}output_sequence_tokens", absent=_NO_EVENT),
+    # the front end's own health
+    latency(
+        "frontend_event_loop_lag_seconds",
+        f"{_FRONT}event_loop_delay_seconds",
+        off=declared(f"{_FRONT}event_loop_delay_seconds", "histogram"),
+        since=version("1.1"),
+        absent=_NO_EVENT,
+    ),
+    Row(
+        "frontend_tokenize_seconds",
+        Read.HISTOGRAM,
+        (take(f"{_FRONT}tokenize_seconds"), Take((f"{_FRONT}tokenizer_latency_ms",), {"operation": "tokenize"}, scale=1e-3)),
+        off=declared(f"{_FRONT}tokenize_seconds", "histogram"),
+        since=version("1.0"),
+        absent=_NO_EVENT,
+    ),
+    # what the frontend expects of prefill to decode; the engines' pages tell what it took
+    *(
+        Row(
+            signal,
+            read,
+            (take(f"{_FRONT}kv_transfer_estimated_latency_seconds"),),
+            quality=approximate,
+            since=version("1.1"),
+            absent=_NO_TRANSFER,
+        )
+        for signal, read in (("kv_transfers_total", Read.COUNT), ("kv_transfer_seconds_total", Read.SUM))
+    ),
 )
 
 
@@ -116,7 +153,6 @@ TABLE = Table(
 
 _ENGINE_ONLY = (
     "preemptions_total",
-    "queue_time_seconds",
     "steps_total",
     "step_tokens_total",
     "spec_draft_tokens_total",
@@ -130,6 +166,10 @@ DYNAMO = register(
         prefixes=(_FRONT, _WORKER),
         foreign=("vllm_", "sglang_", "trtllm_request_"),
         ports=(8000, 8081, 9090),
-        lacks=dict.fromkeys(_ENGINE_ONLY, _PASSED),
+        lacks=dict.fromkeys(_ENGINE_ONLY, _PASSED)
+        | dict.fromkeys(
+            ("kv_offload_load_bytes_total", "kv_offload_load_seconds_total"),
+            Absence(Reason.ENGINE, "its block manager counts blocks (kvbm_*), and tells neither their size nor the time"),
+        ),
     )
 )

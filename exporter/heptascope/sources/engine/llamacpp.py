@@ -6,16 +6,18 @@ Values are printed with six significant digits, so counters above a million move
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import PurePath
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.base import SourceError
-from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, Told, register
+from heptascope.sources.engine.adapter import Absence, Beside, Collector, Context, Question, register
+from heptascope.sources.engine.cmdline import CommandLine, CommandTable, Flags
+from heptascope.sources.engine.llamacpp_slots import NO_SLOTS, SLOTS, UNIFIED, cache, slot_tokens, told_by_props
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.table import Facts, Read, Row, Table
-from heptascope.sources.engine.tabled import TableAdapter, TableSession, approximate, derived, number, span_by, take, texts
+from heptascope.sources.engine.tabled import TableAdapter, TableSession, approximate, derived, span_by, take
 
 _PRINTED_EXACTLY = 1e6
 _NO_SPECULATION = Absence(Reason.NOT_CONFIGURED, "0 so far: speculative decoding is not configured, or made no draft yet")
@@ -65,12 +67,7 @@ ROWS: tuple[Row, ...] = (
         off=_no_cached,
     ),
     Row("prefix_cache_hit_tokens_total", Read.COUNTER, (take("llamacpp:prompt_tokens_cached"),), quality=_printed, off=_no_cached),
-    Row(
-        "kv_cache_usage_ratio",
-        Read.RATIO,
-        (take("llamacpp:kv_cache_usage_ratio"),),
-        absent=Absence(Reason.ENGINE, "builds since May 2025 do not export it"),
-    ),
+    Row("kv_cache_usage_ratio", Read.RATIO, (take("llamacpp:kv_cache_usage_ratio"),), absent=NO_SLOTS),
     Row("steps_total", Read.COUNTER, (take("llamacpp:n_decode_total"),), quality=_step_quality),
     Row("step_tokens_total", Read.COUNTER, (take("llamacpp:prompt_tokens", "llamacpp:tokens_predicted"),), quality=derived),
     *(
@@ -92,25 +89,10 @@ TABLE = Table("llama.cpp", ROWS, rank_label="", model_label="", version=span_by(
 
 
 def complete(facts: Facts, out: Collector) -> None:
-    """Say that speculation is on once there was a draft; without one it cannot be told."""
+    """Add the cache, and say that speculation is on once there was a draft; without one it cannot be told."""
+    cache(facts, out)
     if any(value > 0 for _, value in facts.page.of(_DRAFTS)):
         out.sample("speculation_enabled", out.pairs("0"), 1.0)
-
-
-def told_by_props(answer: Mapping[str, Any]) -> Told:
-    """Return what `/props` says: slots, the context of each, model and build."""
-    settings = answer.get("default_generation_settings")
-    context = number(settings.get("n_ctx")) if isinstance(settings, Mapping) else None
-    slots = number(answer.get("total_slots"))
-    known = {"max_num_seqs": slots, "max_model_len": context}
-    model = answer.get("model_alias") or answer.get("model_path") or ""
-    return Told(
-        str(answer.get("build_info") or ""),
-        str(model).rpartition("/")[2],
-        {key: value for key, value in known.items() if value is not None},
-        texts(answer, {"model_path": "model_root"}),
-        {"kv_cache_capacity_tokens": slots * context} if slots and context else {},
-    )
 
 
 def _plain(document: Document) -> Document:
@@ -143,12 +125,55 @@ class _Adapter(TableAdapter):
         return _Session(self)
 
 
+def _is_server(argv: Sequence[str]) -> bool:
+    return any(PurePath(word).name == "llama-server" for word in argv[:1])
+
+
+def _command(flags: Flags, found: CommandLine) -> None:
+    """Tell that a draft model, or a way to draft, is speculation; and whether slots share one pool, as they do unless told how many."""
+    shared = "kv-unified" in flags or "parallel" not in flags
+    found.config[UNIFIED] = str(int(shared and "kv-unified-per-slot" not in flags))
+    if flags.get("model-draft") or flags.get("spec-type", ["none"]) != ["none"]:
+        found.settings["speculative"] = 1.0
+
+
+COMMAND = CommandTable(
+    _is_server,
+    short={
+        "-np": "parallel",
+        "-kvu": "kv-unified",
+        "-b": "batch-size",
+        "-ub": "ubatch-size",
+        "-fa": "flash-attn",
+        "-ctk": "cache-type-k",
+        "-ctv": "cache-type-v",
+        "-ngl": "gpu-layers",
+        "--n-gpu-layers": "gpu-layers",
+        "-md": "model-draft",
+        "--draft": "draft-max",
+        "--draft-n": "draft-max",
+        "--spec-draft-n-max": "draft-max",
+    },
+    numbers={"parallel": "max_num_seqs", "batch-size": "max_num_batched_tokens"},
+    texts={
+        "cache-type-k": "kv_cache_dtype",
+        "draft-max": "speculative_tokens",
+        "flash-attn": "flash_attention",
+        "gpu-layers": "gpu_layers",
+        "spec-type": "speculative_method",
+        "ubatch-size": "ubatch_size",
+    },
+    complete=_command,
+)
+
 LLAMACPP = register(
     _Adapter(
         "llamacpp",
         TABLE,
         prefixes=("llamacpp_",),
         ports=(8080,),
+        beside=(Beside(SLOTS, slot_tokens),),
+        command=COMMAND,
         questions=(Question(("/props",), told_by_props),),
         complete=lambda: complete,
         lacks={

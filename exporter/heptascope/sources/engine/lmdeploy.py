@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import PurePath
+
 from heptascope.model import Reason
 from heptascope.sources.engine.adapter import Absence, Collector, register
+from heptascope.sources.engine.cmdline import CommandLine, CommandTable, Flags
 from heptascope.sources.engine.page import GAUGE
 from heptascope.sources.engine.table import Facts, Read, Row, Table
 from heptascope.sources.engine.tabled import TableAdapter, approximate, config_labels, latency, span_by, take
@@ -113,12 +117,42 @@ def complete(facts: Facts, out: Collector) -> None:
             out.sample("speculation_enabled", out.pairs(rank), float(bool(facts.page.of("lmdeploy_spec_decode_num_draft_tokens"))))
 
 
+def _is_server(argv: Sequence[str]) -> bool:
+    return "api_server" in argv and any(PurePath(word).name == "lmdeploy" or word.startswith("lmdeploy.") for word in argv)
+
+
+def _command(flags: Flags, found: CommandLine) -> None:
+    if flags.get("speculative-algorithm"):
+        found.settings["speculative"] = 1.0
+
+
+COMMAND = CommandTable(
+    _is_server,
+    numbers={"max-batch-size": "max_num_seqs", "session-len": "max_model_len", "tp": "tensor_parallel_size"},
+    texts={
+        "backend": "backend",
+        "cache-block-seq-len": "block_size",
+        "cache-max-entry-count": "cache_max_entry_count",
+        "dp": "data_parallel_size",
+        "dtype": "dtype",
+        "ep": "expert_parallel_size",
+        "max-prefill-token-num": "max_prefill_tokens",
+        "quant-policy": "kv_cache_quantization",
+        "speculative-algorithm": "speculative_method",
+        "speculative-num-draft-tokens": "speculative_tokens",
+    },
+    switches={"enable-prefix-caching": ("enable_prefix_caching", 1.0), "eager-mode": ("enforce_eager", 1.0)},
+    defaults={"tensor_parallel_size": 1.0},
+    complete=_command,
+)
+
 LMDEPLOY = register(
     TableAdapter(
         "lmdeploy",
         TABLE,
         prefixes=("lmdeploy_",),
         ports=(23333,),
+        command=COMMAND,
         complete=lambda: complete,
         lacks={
             "steps_total": Absence(Reason.ENGINE, "its iteration_tokens_total is per request and output event, not per step"),

@@ -19,6 +19,7 @@ from heptascope.sources.base import SourceError
 COUNTER = ("", "_total")
 GAUGE = ("",)
 HISTOGRAM = ("_bucket", "_sum", "_count")
+SUMMARY = ("", "_sum", "_count")
 TOTALS = ("_sum", "_count")
 """The sample suffixes of a family that a reader may want; TOTALS leaves a histogram's buckets out."""
 

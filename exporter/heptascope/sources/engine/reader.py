@@ -91,11 +91,21 @@ class EngineReader:
             self._adapter = recognise(document, ask)
         return self._adapter
 
-    def read_page(self, text: str, content_type: str, t: float, version: str = "", told: Told | None = None) -> Reading:
-        """Return what a page says; `version` and `told` are what the engine states beside it. Raises SourceError."""
-        return self.read_document(Document(self._url, text, content_type), t, version, told)
+    def read_page(
+        self,
+        text: str,
+        content_type: str,
+        t: float,
+        version: str = "",
+        told: Told | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> Reading:
+        """Return what a page says; `version`, `told` and `beside` are what the engine states beside it. Raises SourceError."""
+        return self.read_document(Document(self._url, text, content_type), t, version, told, beside)
 
-    def read_document(self, document: Document, t: float, version: str = "", told: Told | None = None) -> Reading:
+    def read_document(
+        self, document: Document, t: float, version: str = "", told: Told | None = None, beside: Mapping[str, Any] | None = None
+    ) -> Reading:
         """Return what a page says. Raises SourceError if it is no whole page of a known engine."""
         told = told or Told()
         adapter = self.detect(document, lambda _adapter: version)
@@ -103,7 +113,8 @@ class EngineReader:
         out = Collector(self.name)
         try:
             settings, config = {**told.settings, **self.settings}, {**told.config, **self.config}
-            self._session.parse(document, Context(self.name, version or told.version, settings, config, told), out)
+            context = Context(self.name, version or told.version, settings, config, told, beside or {})
+            self._session.parse(document, context, out)
         except SourceError as error:
             if self._auto and error.reason is Reason.NOT_SUPPORTED:  # another engine took this one's place
                 self._adapter = self._session = None
@@ -117,4 +128,5 @@ class EngineReader:
             raise SourceError(Reason.SOURCE_DOWN, str(row["error"]))
         t = row["t"] + row.get("dt", 0.0)  # as live: when the page was there
         told = Told(**row["told"]) if "told" in row else None
-        return overlay(self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""), told), row.get("probe"))
+        page = self.read_page(row["text"], row.get("content_type", ""), t, row.get("version", ""), told, row.get("beside"))
+        return overlay(page, row.get("probe"))

@@ -8,8 +8,21 @@ from heptascope.model import Quality, Reason
 from heptascope.sources.engine import sglang_facts as facts_of
 from heptascope.sources.engine.adapter import Absence, Question, register
 from heptascope.sources.engine.page import COUNTER, GAUGE
+from heptascope.sources.engine.sglang_command import COMMAND
 from heptascope.sources.engine.table import Read, Row, Table, Take
-from heptascope.sources.engine.tabled import TableAdapter, approximate, exact, has, latency, since, span_by, status_class, take
+from heptascope.sources.engine.tabled import (
+    TableAdapter,
+    approximate,
+    declared,
+    exact,
+    has,
+    latency,
+    since,
+    span_by,
+    status_class,
+    take,
+    without,
+)
 from heptascope.sources.engine.version import version
 
 _LIVE_SINCE = version("0.5.7")
@@ -125,11 +138,19 @@ ROWS: tuple[Row, ...] = (
     Row("kv_offload_load_seconds_total", Read.SUM, (take("sglang:load_back_duration_seconds"),), since=version("0.5.5"), absent=_NO_TIERS),
     # transfers: gauges of the last one until 0.5.9, histograms since
     *(
-        Row(signal, read, (Take((family,), scale=scale),), quality=quality, since=version(first), absent=_NO_TRANSFER)
-        for signal, read, family, scale, quality, first in (
-            ("kv_transfers_total", Read.COUNT, "sglang:kv_transfer_latency_ms", 1.0, exact, "0.5.10"),
-            ("kv_transfer_seconds_total", Read.SUM, "sglang:kv_transfer_latency_ms", 1e-3, exact, "0.5.10"),
-            ("kv_transfer_bytes_total", Read.SUM, "sglang:kv_transfer_total_mb", 1e6, approximate, "0.5.10"),
+        Row(
+            signal,
+            read,
+            (Take((family,), scale=scale),),
+            quality=quality,
+            off=facts_of.declared_since(family, "histogram", "0.5.10"),
+            since=version("0.5.10"),
+            absent=_NO_TRANSFER,
+        )
+        for signal, read, family, scale, quality in (
+            ("kv_transfers_total", Read.COUNT, "sglang:kv_transfer_latency_ms", 1.0, exact),
+            ("kv_transfer_seconds_total", Read.SUM, "sglang:kv_transfer_latency_ms", 1e-3, exact),
+            ("kv_transfer_bytes_total", Read.SUM, "sglang:kv_transfer_total_mb", 1e6, approximate),
         )
     ),
     Row(
@@ -140,6 +161,54 @@ ROWS: tuple[Row, ...] = (
     Row("step_tokens_total", Read.COUNTER, (_live("prefill_compute", "decode"),), since=_LIVE_SINCE),
     Row("graph_passes_total", Read.COUNTER, (take("sglang:cuda_graph_passes"),), {"mode": "mode"}, since=_LIVE_SINCE),
     Row("stage_seconds_total", Read.COUNTER, (take("sglang:scheduler_stage_seconds"),), {"category": "stage"}, since=version("0.5.20")),
+    Row(
+        "batch_tokens_total",
+        Read.COUNTER,
+        (_live("prefill_compute", "decode"),),
+        {"mode": "kind"},
+        spell=lambda mode: mode.removesuffix("_compute"),
+        since=_LIVE_SINCE,
+    ),
+    Row(
+        "recomputed_tokens_total",
+        Read.COUNTER,
+        (take("sglang:num_retracted_input_tokens", "sglang:num_retracted_output_tokens"),),
+        quality=approximate,
+        since=_LIVE_SINCE,
+    ),
+    # what older releases report of the last interval, with nothing that counts it
+    Row(
+        "last_step_used_graph",
+        Read.GAUGE,
+        (take("sglang:is_cuda_graph"),),
+        fold=max,
+        quality=approximate,
+        off=without("sglang_cuda_graph_passes"),
+    ),
+    Row(
+        "reported_generation_tokens_per_second",
+        Read.GAUGE,
+        (take("sglang:gen_throughput"),),
+        quality=approximate,
+        off=facts_of.throughput_is_stale,
+    ),
+    Row(
+        "recent_latency_seconds",
+        Read.GAUGE,
+        (take("sglang:avg_request_queue_latency"),),
+        always={"latency": "queue_time"},
+        fold=max,
+        quality=approximate,
+    ),
+    Row(
+        "recent_latency_seconds",
+        Read.GAUGE,
+        (Take(("sglang:kv_transfer_latency_ms",), scale=1e-3),),
+        always={"latency": "kv_transfer"},
+        fold=max,
+        quality=approximate,
+        off=declared("sglang_kv_transfer_latency_ms", "gauge"),
+    ),
     # latency
     latency("time_to_first_token_seconds", "sglang:time_to_first_token_seconds"),
     latency("inter_token_latency_seconds", "sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds"),
@@ -198,6 +267,7 @@ SGLANG = register(
         TABLE,
         prefixes=("sglang_",),
         ports=(30000,),
+        command=COMMAND,
         questions=(Question(("/server_info", "/get_server_info"), facts_of.told_by_server),),
         complete=lambda: facts_of.complete,
         lacks={"spec_accepted_tokens_total": _NO_SPECULATION},

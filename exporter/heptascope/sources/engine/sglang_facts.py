@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
-from heptascope.model import Quality, Reason
+from heptascope.model import Histogram, Quality, Reason
 from heptascope.sources.engine.adapter import Absence, Collector, Told
 from heptascope.sources.engine.page import Page, family_key
 from heptascope.sources.engine.table import Facts
-from heptascope.sources.engine.tabled import config_labels, numbers, texts
+from heptascope.sources.engine.tabled import config_labels, declared, numbers, texts, without
 from heptascope.sources.engine.version import version
 
 DEFERRED = (
@@ -28,6 +29,17 @@ GEOMETRY = ("sglang:page_size", "sglang:num_pages", "sglang:cache_config_info")
 
 _ACCEPT_LENGTH, _DRAFT_TOKENS = (family_key(name) for name in SPECULATION)
 _VERIFY_CALLS, _GENERATED = "sglang_spec_verify_calls", "sglang_generation_tokens"
+_PASSES, _STAGES = "sglang_cuda_graph_passes", "sglang_scheduler_stage_seconds"
+_PHASES = {
+    "recv_requests": "input",
+    "process_input_requests": "input",
+    "get_next_batch_to_run": "schedule",
+    "process_queue": "schedule",
+    "run_batch": "model",
+    "process_batch_result": "update",
+}
+"""Stages of SGLang's loop and the phases that they are; to the probe, reading requests is no phase of a step."""
+
 _SETTINGS = {
     "max_running_requests": "max_num_seqs",
     "context_length": "max_model_len",
@@ -63,6 +75,18 @@ def no_cached_count(facts: Facts) -> Absence | None:
     return Absence(Reason.ENGINE_TOO_OLD, "needs SGLang 0.4.3 or newer")
 
 
+def declared_since(family: str, kind: str, release: str) -> Callable[[Facts], Absence | None]:
+    """Return when a row means something: where the family has the type that it got in that release."""
+    told = declared(family_key(family), kind)
+    return lambda facts: Absence(Reason.ENGINE_TOO_OLD, f"needs SGLang {release} or newer") if told(facts) else None
+
+
+def throughput_is_stale(facts: Facts) -> Absence | None:
+    """Say that the reported throughput is of no use: live counters say it better, and an idle server keeps its last value."""
+    running = sum(value for _, value in facts.page.of("sglang_num_running_reqs"))
+    return without("sglang_realtime_tokens")(facts) or (None if running > 0 else Absence(Reason.IDLE, "no requests are running"))
+
+
 def counts_retractions(page: Page) -> bool:
     """Return whether the page counts retractions, rather than telling those of the last report."""
     return bool(page.of("sglang_num_retracted_requests") or page.of("sglang_total_retracted_reqs"))
@@ -72,6 +96,7 @@ def complete(facts: Facts, out: Collector) -> None:
     """Add what needs more than a row."""
     _deferred(facts, out)
     _speculation(facts, out)
+    _phases(facts, out)
     for family, setting in (("sglang_page_size", "block_size"), ("sglang_num_pages", "num_blocks")):
         for rank, value in _levels(facts, (family,)).items():
             out.sample("config_info", out.pairs(rank, {"setting": setting, "value": f"{value:g}"}), 1.0)
@@ -114,6 +139,28 @@ def _speculation(facts: Facts, out: Collector) -> None:
     known = drafts or {rank: value for rank, value in lengths.items() if value > 0}
     for rank, value in known.items():
         out.sample("speculation_enabled", out.pairs(rank), float(value > 0))
+
+
+def _phases(facts: Facts, out: Collector) -> None:
+    """Add the loop's stages as phases of a step, by the names of the in-engine probe; only their sums are known, so there is one bucket."""
+    steps: dict[str, float] = {}
+    for series, value in facts.page.of(_PASSES):
+        if series.labels.get("tp_rank", "0") == "0" and series.labels.get("pp_rank", "0") == "0":
+            rank = series.labels.get("dp_rank") or facts.lone_rank
+            steps[rank] = steps.get(rank, 0.0) + value
+    spent: dict[tuple[str, str], float] = {}
+    for series, value in facts.page.of(_STAGES):
+        phase = _PHASES.get(series.labels.get("category", ""), "")
+        if phase and series.labels.get("tp_rank", "0") == "0" and series.labels.get("pp_rank", "0") == "0":
+            place = series.labels.get("dp_rank") or facts.lone_rank, phase
+            spent[place] = spent.get(place, 0.0) + value
+    for (rank, phase), seconds in spent.items():
+        if rank in steps:
+            pairs = out.pairs(rank, {"phase": phase})
+            out.histogram("step_phase_seconds", Histogram("", pairs, (inf,), (steps[rank],), seconds))
+            out.mark("step_phase_seconds", rank, Quality.DERIVED)
+    if not spent:
+        out.lack("step_phase_seconds", Absence(Reason.ENGINE_TOO_OLD, "needs SGLang 0.5.20 or newer"))
 
 
 def told_by_server(answer: Mapping[str, Any]) -> Told:

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 VERSION_RETRY_SECONDS = 60.0
 MAX_VERSION_LENGTH = 64
-_MOST_QUESTIONS = 3
+_MOST_QUESTIONS, _MOST_BESIDE = 3, 1
 DRAIN_RETRY_SECONDS = 600.0
 _draining: dict[str, float] = {}
 """Pages seen to hold TensorRT-LLM's iteration list, which a read takes from other readers, and when one may be looked at again."""
@@ -82,7 +82,7 @@ class EngineSource:
         self.name = name or f"engine-{port}"
         self.reader = EngineReader(name, kind, settings, config, url, naming)
         self._base, self._urls = _pages(url, self.reader.adapter)
-        self.interval, self.timeout = interval, timeout * (len(self._urls) + 1 + _MOST_QUESTIONS) + 1.0
+        self.interval, self.timeout = interval, timeout * (len(self._urls) + 1 + _MOST_QUESTIONS + _MOST_BESIDE) + 1.0
         self._fetcher = Fetcher(timeout, max_page_bytes)
         self._fetch = fetch or self._fetcher.get
         self._probe = ProbeReader(probe) if probe is not None else None
@@ -90,6 +90,7 @@ class EngineSource:
         self._version = ""
         self._told = Told()
         self._ask_after = -math.inf
+        self._beside_after: dict[str, float] = {}
         self._progress = 0.0
 
     @property
@@ -105,15 +106,16 @@ class EngineSource:
             took = round(self._clock() - began, 6)
             if not self._version and self._clock() >= self._ask_after:
                 self._ask(self.reader.detect(document, self._ask))
+            beside = self._beside(self.reader.adapter)
             probed = self._probe.rows(now + took) if self._probe is not None else None
-            reading = overlay(self.reader.read_document(document, now + took, self._version, self._told), probed)
+            reading = overlay(self.reader.read_document(document, now + took, self._version, self._told, beside), probed)
         except SourceError:
             self._forget_version()
             raise
         self._watch_progress(reading)
         row: dict[str, Any] = {"t": now, "dt": took, "status": status, "text": document.text}
         told = {key: value for key, value in asdict(self._told).items() if value}
-        extra = {"content_type": document.content_type, "version": self._version, "told": told, "probe": probed}
+        extra = {"content_type": document.content_type, "version": self._version, "told": told, "beside": beside, "probe": probed}
         return replace(reading, source=self.name, raw=row | {key: known for key, known in extra.items() if known})
 
     def close(self) -> None:
@@ -160,6 +162,19 @@ class EngineSource:
             except (SourceError, ValueError, LookupError, TypeError, AttributeError):
                 log.debug("%s%s tells nothing", self._base, path)
         return Told()
+
+    def _beside(self, adapter: Adapter | None) -> dict[str, Any]:
+        """Fetch what belongs to every page; a page that does not answer is left alone for a while."""
+        found: dict[str, Any] = {}
+        for path, read in adapter.beside if adapter is not None else ():
+            if self._clock() < self._beside_after.get(path, -math.inf):
+                continue
+            try:
+                found[path] = read(json.loads(self._fetch(self._base + path).text))
+            except (SourceError, ValueError, LookupError, TypeError, AttributeError):
+                log.debug("%s%s tells nothing", self._base, path)
+                self._beside_after[path] = self._clock() + VERSION_RETRY_SECONDS
+        return found
 
     def _forget_version(self) -> None:
         self._version, self._told, self._ask_after = "", Told(), -math.inf

@@ -151,7 +151,7 @@ class Table:
         wanted: dict[str, tuple[str, ...]] = {family_key(name): suffixes for name, suffixes in self.further.items()}
         for row in self.rows:
             for key, suffixes in row.wanted().items():
-                wanted[key] = max(wanted.get(key, ()), suffixes, key=len)
+                wanted[key] = tuple(dict.fromkeys((*wanted.get(key, ()), *suffixes)))
         return wanted
 
     def facts(self, page: Page, context: Context) -> Facts:

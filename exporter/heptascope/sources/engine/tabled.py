@@ -9,7 +9,8 @@ from typing import Any
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.base import SourceError
-from heptascope.sources.engine.adapter import Absence, Collector, Context, Question
+from heptascope.sources.engine.adapter import Absence, Beside, Collector, Context, Question
+from heptascope.sources.engine.cmdline import CommandTable
 from heptascope.sources.engine.extract import TableReader
 from heptascope.sources.engine.page import Document, Page
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
@@ -43,6 +44,8 @@ class TableAdapter:
     ports: tuple[int, ...] = ()
     version_path: str = ""
     questions: tuple[Question, ...] = ()
+    beside: tuple[Beside, ...] = ()
+    command: CommandTable | None = None
     complete: Callable[[], Complete] = nothing
     lacks: Mapping[str, Absence] = field(default_factory=dict)
 
@@ -128,6 +131,18 @@ def since(release: str) -> Callable[[Facts], Quality]:
 def has(family: str) -> Callable[[Facts], Quality]:
     """Return a quality: exact where the page holds that family (a key), approximate where something else stands in."""
     return lambda facts: Quality.EXACT if facts.page.of(family) else Quality.APPROXIMATE
+
+
+def declared(family: str, *types: str) -> Callable[[Facts], Absence | None]:
+    """Return when a row means something: while the page declares that family (a key) as one of `types`, or not at all."""
+    other = Absence(Reason.ENGINE, f"this release declares {family} as another type")
+    return lambda facts: None if facts.page.types.get(family, types[0]) in (*types, "", "unknown", "untyped") else other
+
+
+def without(family: str) -> Callable[[Facts], Absence | None]:
+    """Return when a stand-in means something: while the page lacks that family (a key), which says it better."""
+    better = Absence(Reason.ENGINE, f"{family} says it better")
+    return lambda facts: better if facts.page.of(family) else None
 
 
 def status_class(code: str) -> str:

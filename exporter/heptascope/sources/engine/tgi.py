@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from heptascope.model import Reason
 from heptascope.sources.engine.adapter import Absence, Question, Told, register
+from heptascope.sources.engine.cmdline import CommandLine, CommandTable, Flags, number
 from heptascope.sources.engine.table import Read, Row, Table, Take, quotient
 from heptascope.sources.engine.tabled import TableAdapter, approximate, latency, numbers, span_by, take, texts
+from heptascope.sources.engine.tgi_first_token import FirstToken
 from heptascope.sources.engine.version import version
 
 _NO_EVENT = Absence(Reason.IDLE, "its family appears with the first event")
@@ -68,7 +71,7 @@ ROWS: tuple[Row, ...] = (
         absent=_NO_EVENT,
     ),
     Row("stage_seconds_total", Read.SUM, (take("tgi_batch_forward_duration"),), {"method": "stage"}, _forward, quality=approximate),
-    # latency: the first token comes after validation, queue and one prefill call, whose means are all there is
+    # latency: the first token comes after validation, queue and one prefill call
     *_mean("validation", "tgi_request_validation_duration"),
     *(
         Row(
@@ -112,16 +115,50 @@ def told_by_info(answer: Mapping[str, Any]) -> Told:
     return Told(str(answer.get("version") or ""), str(answer.get("model_id") or ""), numbers(answer, settings), texts(answer, shown))
 
 
+def _is_server(argv: Sequence[str]) -> bool:
+    return any(PurePath(word).name in ("text-generation-launcher", "text-generation-router") for word in argv)
+
+
+def _command(flags: Flags, found: CommandLine) -> None:
+    """Tell from their values whether there is speculation, and CUDA graphs: `--cuda-graphs 0` is none."""
+    drafts = number(flags.get("speculate", []))
+    if drafts is not None:
+        found.settings["speculative"] = float(drafts > 0)
+    sizes = [number([text]) for value in flags.get("cuda-graphs", []) for text in value.split(",")]
+    known = [size for size in sizes if size is not None]
+    if known:
+        found.settings["enforce_eager"] = float(max(known) == 0)
+        found.settings |= {"max_cudagraph_capture_size": max(known)} if max(known) > 0 else {}
+
+
+COMMAND = CommandTable(
+    _is_server,
+    numbers={"max-batch-size": "max_num_seqs", "max-total-tokens": "max_model_len", "num-shard": "tensor_parallel_size"},
+    texts={
+        "dtype": "dtype",
+        "kv-cache-dtype": "kv_cache_dtype",
+        "max-batch-prefill-tokens": "max_prefill_tokens",
+        "max-batch-total-tokens": "max_batch_total_tokens",
+        "max-concurrent-requests": "max_concurrent_requests",
+        "quantize": "quantization",
+        "speculate": "speculative_tokens",
+        "waiting-served-ratio": "waiting_served_ratio",
+    },
+    complete=_command,
+)
+
 TGI = register(
     TableAdapter(
         "tgi",
         TABLE,
         prefixes=("tgi_",),
         ports=(3000, 80),
+        command=COMMAND,
         questions=(Question(("/info",), told_by_info),),
+        complete=FirstToken,
         lacks={
             "time_to_first_token_seconds": Absence(
-                Reason.ENGINE, "add the means of latency_seconds_total{latency=validation}, queue_time_seconds and latency=prefill"
+                Reason.ENGINE, "it is not measured: latency_seconds_total{latency=time_to_first_token} adds the means of its parts"
             ),
             "preemptions_total": Absence(Reason.ENGINE, "none can happen: admission reserves the worst case"),
             "prefix_cache_queried_tokens_total": Absence(Reason.ENGINE, "no release counts prefix look-ups"),

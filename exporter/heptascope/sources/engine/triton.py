@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.engine.adapter import Absence, Collector, register
-from heptascope.sources.engine.page import COUNTER, GAUGE, Series
+from heptascope.sources.engine.page import COUNTER, GAUGE, SUMMARY, Series
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
 from heptascope.sources.engine.tabled import Complete, TableAdapter, approximate, span_by, take
 
@@ -17,6 +18,9 @@ _BATCH = "nv_trt_llm_inflight_batcher_metrics"
 _SERVED = "nv_inference_request_success"
 _FIRST = "nv_inference_first_response_histogram_ms"
 _LATENCIES = {"e2e": "nv_inference_request_duration_us", "queue_time": "nv_inference_queue_duration_us"}
+_SUMMARIES = {"e2e": "nv_inference_request_summary_us", "queue_time": "nv_inference_queue_summary_us"}
+"""The same with `summary_latencies=true`: quantiles over a sliding window, sums and counts since start."""
+
 _NO_BATCHER = Absence(Reason.ENGINE, "needs the C++ backend's nv_trt_llm_* families; the Python variants do not publish them")
 _NO_HISTOGRAM = Absence(Reason.FLAG_OFF, "needs --metrics-config histogram_latencies=true, and a decoupled model")
 _NO_LENGTHS = Absence(Reason.ENGINE_TOO_OLD, "needs TensorRT-LLM 0.16 or newer, and a finished request")
@@ -68,6 +72,7 @@ TABLE = Table(
     further={
         **dict.fromkeys((_BLOCKS, _REQUESTS), GAUGE),
         **dict.fromkeys((_SERVED, "nv_inference_request_failure", *_LATENCIES.values()), COUNTER),
+        **dict.fromkeys(_SUMMARIES.values(), SUMMARY),
     },
     ignore=frozenset({"version"}),
 )
@@ -125,10 +130,15 @@ class _Complete:
             signal = "requests_rejected_total" if reason == "rejected" else "requests_finished_total"
             out.sample(signal, out.pairs("0", {"reason": reason}), value, _part(series))
         for latency, family in _LATENCIES.items():
+            summary = self._mine(facts, _SUMMARIES[latency])
+            seconds, observations = self._mine(facts, family), done
+            if not seconds:
+                seconds, observations = _of(summary, "_sum"), _of(summary, "_count")
             pairs = out.pairs("0", {"latency": latency})
-            for signal, found, scale in (("seconds", self._mine(facts, family), _US), ("observations", done, 1.0)):
+            for signal, found, scale in (("seconds", seconds, _US), ("observations", observations if seconds else (), 1.0)):
                 for series, value in found:
                     out.sample(f"latency_{signal}_total", pairs, value * scale, _part(series))
+            _quantiles(latency, _of(summary, ""), out)
         out.mark("latency_seconds_total", "0", Quality.APPROXIMATE)
 
     def _mine(self, facts: Facts, family: str) -> Sequence[tuple[Series, float]]:
@@ -143,6 +153,23 @@ def _selected(facts: Facts, family: str, selector: str) -> dict[str, float]:
         alone = kind in ("fraction", "tokens_per")
         found[kind] = max(found.get(kind, 0.0), value) if alone else found.get(kind, 0.0) + value
     return found
+
+
+def _of(found: Sequence[tuple[Series, float]], suffix: str) -> list[tuple[Series, float]]:
+    return [(series, value) for series, value in found if series.suffix == suffix]
+
+
+def _quantiles(latency: str, found: Sequence[tuple[Series, float]], out: Collector) -> None:
+    """Add quantiles; one is NaN while nothing is in its window. Of several versions of a model the slower one counts."""
+    slowest: dict[str, float] = {}
+    for series, value in found:
+        quantile = series.labels.get("quantile", "")
+        if quantile and isfinite(value):
+            slowest[quantile] = max(value, slowest.get(quantile, 0.0))
+    for quantile, value in slowest.items():
+        out.sample("latency_quantile_seconds", out.pairs("0", {"latency": latency, "quantile": quantile}), value * _US)
+    if slowest:
+        out.mark("latency_quantile_seconds", "0", Quality.APPROXIMATE)
 
 
 def _part(series: Series) -> str:

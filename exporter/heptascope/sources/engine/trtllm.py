@@ -10,11 +10,13 @@ from heptascope.sources.engine.adapter import Absence, Collector, Question, Told
 from heptascope.sources.engine.page import GAUGE, Document
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take, product, quotient
 from heptascope.sources.engine.tabled import TableAdapter, approximate, config_labels, derived, latency, numbers, span_by, take, texts
+from heptascope.sources.engine.trtllm_command import COMMAND
 from heptascope.sources.engine.version import version
 
 _FULL_SINCE = version("1.3")
 _FLAG = Absence(Reason.FLAG_OFF, "needs enable_iter_perf_stats: true beside return_perf_metrics: true in the extra options")
 _NO_SPECULATION = Absence(Reason.NOT_CONFIGURED, "speculative decoding is not configured")
+_NO_TRANSFER = Absence(Reason.ENGINE, "its page counts no transfers between engines, but for workers of NVIDIA Dynamo")
 _FIRST_NAMES = frozenset({"request_success_total", "e2e_request_latency_seconds", "request_queue_time_seconds"})
 _INFO = ("model", "parallel", "speculative", "kv_cache")
 _PREFIX = "trtllm_"
@@ -89,6 +91,15 @@ ROWS: tuple[Row, ...] = (
     ),
     _count(
         "kv_offload_load_bytes_total", "kv_cache_onboard_bytes", absent=Absence(Reason.NOT_CONFIGURED, "no KV offloading is configured")
+    ),
+    # a worker under NVIDIA Dynamo adds these
+    *(
+        Row(signal, read, (take(f"{_PREFIX}kv_transfer_{name}"),), absent=_NO_TRANSFER)
+        for signal, read, name in (
+            ("kv_transfers_total", Read.COUNTER, "success"),
+            ("kv_transfer_seconds_total", Read.SUM, "latency_seconds"),
+            ("kv_transfer_bytes_total", Read.SUM, "bytes"),
+        )
     ),
     Row("step_seconds", Read.GAUGE, (take("trtllm_iteration_latency_seconds"),), fold=max, quality=approximate, off=_idle),
     Row(
@@ -206,6 +217,7 @@ TRTLLM = register(
         paths=("/prometheus/metrics",),
         ports=(8000,),
         version_path="/version",
+        command=COMMAND,
         questions=(Question(("/v1/models",), told_by_models), Question(("/server_info",), told_by_server)),
         complete=lambda: complete,
         lacks={

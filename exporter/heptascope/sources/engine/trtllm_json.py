@@ -12,14 +12,17 @@ from typing import Any
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.base import SourceError
-from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, register
+from heptascope.sources.engine.adapter import Absence, Beside, Collector, Context, Question, register
+from heptascope.sources.engine.cmdline import CommandTable
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.trtllm import told_by_models, told_by_server
+from heptascope.sources.engine.trtllm_requests import PATH, RequestTimes, request_times
 
 Record = Mapping[str, Any]
 _MS = 1e-3
 _RANK = "0"
 _FLAG = Absence(Reason.IDLE, "no iteration yet; on the PyTorch backend it needs enable_iter_perf_stats: true")
+_NO_TIERS = Absence(Reason.ENGINE_TOO_OLD, "needs TensorRT-LLM 1.3 or newer, with its kvCacheIterationStats")
 
 
 def _number(record: Record, *path: str) -> float:
@@ -37,6 +40,13 @@ def _batch(record: Record, name: str) -> float:
 def _step_tokens(record: Record) -> float:
     """Return the tokens of an iteration: prefill tokens, and one per generating request beside its accepted drafts."""
     return _batch(record, "numCtxTokens") + _batch(record, "numGenRequests") + _number(record, "specDecodingStats", "numAcceptedTokens")
+
+
+def _onboarded(record: Record) -> float:
+    """Return the bytes that came back from the host tier, over all window sizes."""
+    windows = record.get("kvCacheIterationStats")
+    each = windows.values() if isinstance(windows, Mapping) else ()
+    return sum(_number(window, "iterOnboardBytes") for window in each if isinstance(window, Mapping))
 
 
 _SUMS: Mapping[str, Callable[[Record], float]] = {
@@ -58,6 +68,7 @@ class JsonSession:
         self._latest: Record = {}
         self._iteration: float | None = None
         self._paused = 0.0
+        self._requests = RequestTimes()
 
     def parse(self, document: Document, context: Context, out: Collector) -> None:
         """Add the iterations of this page. Raises SourceError if it is no list of them."""
@@ -73,6 +84,8 @@ class JsonSession:
         else:
             for signal in ("requests_running", "requests_waiting", "kv_cache_usage_ratio", "steps_total"):
                 out.lack(signal, _FLAG)
+        self._requests.add(context.beside.get(PATH))
+        self._requests.show(out, _RANK)
         out.settings(context, (_RANK,))
 
     def _add(self, record: Record) -> None:
@@ -85,6 +98,7 @@ class JsonSession:
         self._sum("queued", _number(record, "newActiveRequestsQueueLatencyMS") * _MS)
         self._sum("admitted", _number(record, "numNewActiveRequests"))
         self._sum("finished", _number(record, "numCompletedRequests"))
+        self._sum("onboarded", _onboarded(record))
         paused = _batch(record, "numPausedRequests")
         self._sum("preemptions_total", max(paused - self._paused, 0.0))
         self._paused, self._iteration, self._latest = paused, iteration, record
@@ -120,7 +134,17 @@ class JsonSession:
         for signal in ("steps_total", "preemptions_total", *_SUMS):
             if speculative or not signal.startswith("spec_"):
                 out.sample(signal, pairs, totals[signal])
+        for kind, tokens in (
+            ("prefill", totals["prompt_tokens_total"]),
+            ("decode", totals["step_tokens_total"] - totals["prompt_tokens_total"]),
+        ):
+            out.sample("batch_tokens_total", out.pairs(_RANK, {"kind": kind}), tokens)
+        if isinstance(self._latest.get("kvCacheIterationStats"), Mapping):
+            out.sample("kv_offload_load_bytes_total", pairs, totals["onboarded"])
+        else:
+            out.lack("kv_offload_load_bytes_total", _NO_TIERS)
         out.mark("preemptions_total", _RANK, Quality.APPROXIMATE)
+        out.mark("batch_tokens_total", _RANK, Quality.DERIVED)
         out.mark("step_tokens_total", _RANK, Quality.DERIVED)
         if not speculative:
             for signal in ("spec_drafts_total", "spec_draft_tokens_total", "spec_accepted_tokens_total"):
@@ -153,6 +177,9 @@ class TrtllmJson:
     ports: tuple[int, ...] = ()
     version_path: str = "/version"
     questions: tuple[Question, ...] = (Question(("/v1/models",), told_by_models), Question(("/server_info",), told_by_server))
+
+    beside: tuple[Beside, ...] = (Beside(PATH, request_times),)
+    command: CommandTable | None = None  # the same server's as that of trtllm
 
     def fingerprint(self, document: Document) -> bool:  # noqa: ARG002  # the protocol's argument
         """Say no: only the configuration may choose what takes data from others."""

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine import vllm_facts as facts_of
-from heptascope.sources.engine.adapter import Absence, Collector, Context, Question, register
+from heptascope.sources.engine.adapter import Absence, Beside, Collector, Context, Question, register
+from heptascope.sources.engine.cmdline import CommandTable
 from heptascope.sources.engine.extract import TableReader
 from heptascope.sources.engine.names import PROBED, SIGNALS
 from heptascope.sources.engine.page import GAUGE, Document
 from heptascope.sources.engine.table import Read, Row, Table, Take
 from heptascope.sources.engine.version import version
+from heptascope.sources.engine.vllm_command import COMMAND
 from heptascope.sources.engine.vllm_version import vllm_span
 
 _HTTP_FAMILY = "http_request_duration_highr_seconds"  # of the server's HTTP instrumentation, which no flag switches off
@@ -183,6 +185,8 @@ class Vllm:
     ports: tuple[int, ...] = (8000,)
     version_path: str = "/version"
     questions: tuple[Question, ...] = (Question(("/v1/models",), facts_of.told_by_models),)
+    beside: tuple[Beside, ...] = ()
+    command: CommandTable | None = COMMAND
 
     def fingerprint(self, document: Document) -> bool:
         """Whether the page has families that only vLLM's server has."""
