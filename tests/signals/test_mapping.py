@@ -74,9 +74,15 @@ def test_process_ids_tell_engines_apart() -> None:
 
 
 def test_only_processes_that_compute_count() -> None:
-    """Neither an API server nor a stranger makes a GPU an engine's."""
-    pod = Pod((A, B)).process("a", "api_server", "7", 0).process("", "other", "8", 1)
+    """Neither the API server of an engine that has a core, nor a stranger, makes a GPU an engine's."""
+    pod = Pod((A, B)).process("a", "api_server", "7", 0).process("a", "engine_core", "9").process("", "other", "8", 1)
     assert ({}, {A, B}) == map_gpus(pod.window, {})
+
+
+def test_an_engine_in_one_process_computes_there() -> None:
+    """llama.cpp is one process, TGI's shards have no titles of their own: whichever of them holds memory tells the GPU."""
+    pod = Pod((A, B), gpus=3).process("a", "api_server", "7", 0).process("b", "api_server", "8").process("b", "other", "9", 1, 2)
+    assert ({A: GPUS[:1], B: GPUS[1:]}, set()) == map_gpus(pod.window, {})
 
 
 def test_ranks_of_one_engine_are_ambiguous() -> None:

@@ -158,6 +158,22 @@ def test_a_process_that_gets_its_title_late_changes_its_role(fake: FakeRoot) -> 
     assert ("vllm", "engine_core", "engine_core") == infos(host.read(SCAN_SECONDS))["22"]
 
 
+def test_the_busiest_thread_has_a_name(fake: FakeRoot) -> None:
+    """Every tenth read tells which thread ran most since the look before; until the second look nothing is told."""
+    fake.vllm()
+    for tid, name in ((22, "VLLM::EngineCor"), (522, "output_sender")):
+        fake.write(f"proc/22/task/{tid}/comm", f"{name}\n")
+    host, signal = source(fake), PROCESS + "busiest_thread_info"
+    told: list[set[tuple[str, str]]] = []
+    for second in range(22):
+        main, other = (second * 10**8, second * 9 * 10**7) if second < 12 else (12 * 10**8, second * 9 * 10**7)
+        fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (main, 2), 522: (other, 3)})
+        found = [dict(s.labels) for s in host.read(100.0 + second).samples if s.name == signal]
+        told.append({(row["thread"], row["tid"]) for row in found if row["role"] == "engine_core"})
+    assert [set(), {("VLLM::EngineCor", "22")}, {("output_sender", "522")}] == [told[9], told[10], told[20]]
+    assert told[10] == told[19]
+
+
 def test_the_processes_of_sglang_have_their_roles(fake: FakeRoot) -> None:
     """A scheduler for each GPU, in the order of the ranks in their titles, and the detokenizer beside them."""
     fake.process(40, "python3", command="python3 -m sglang.launch_server --port 30000")
@@ -195,8 +211,9 @@ def test_hidden_sockets_leave_the_command_line_to_tell(fake: FakeRoot) -> None:
 
 
 def test_engines_that_cannot_be_told_apart_are_ambiguous(fake: FakeRoot) -> None:
-    """A server on a port that no engine has is reported without an engine, and the engines say why they have no processes."""
+    """A server behind a mapped port is reported without an engine, and the engines say why they have no processes."""
     fake.vllm(9999, first=20)
+    fake.elsewhere()
     reading = source(fake, ("a", 8000), ("b", 8001)).read(1.0)
     assert ("", "engine_core", "engine_core") == infos(reading)["22"]
     assert {Reason.AMBIGUOUS} == {m.reason for m in reading.missing if m.signal in PROCESS_SIGNALS}
@@ -205,7 +222,16 @@ def test_engines_that_cannot_be_told_apart_are_ambiguous(fake: FakeRoot) -> None
 def test_a_lone_engine_behind_a_mapped_port_is_the_lone_server(fake: FakeRoot) -> None:
     """One engine, one server: the port may differ (a mapped port), they still belong together."""
     fake.vllm(9999)
+    fake.elsewhere()
     assert "vllm" == infos(source(fake, ("vllm", 8000)).read(1.0))["22"][0]
+
+
+def test_a_server_at_a_port_of_its_own_is_no_other_engine(fake: FakeRoot) -> None:
+    """A vLLM that listens here at the port that it names is not the lone engine at another port, whose processes are then not here."""
+    fake.vllm(9999)
+    reading = source(fake, ("vllm", 8000)).read(1.0)
+    assert ("", "engine_core", "engine_core") == infos(reading)["22"]
+    assert {Reason.SOURCE_DOWN} == {m.reason for m in reading.missing if m.signal in PROCESS_SIGNALS}
 
 
 def test_a_sidecar_without_the_process_namespace_says_what_to_set(fake: FakeRoot) -> None:
@@ -314,7 +340,8 @@ def test_every_signal_of_the_table_has_a_value_or_a_reason(fake: FakeRoot) -> No
     reading = source(fake).read(1.0)
     given, absent = {s.name for s in reading.samples}, {m.signal for m in reading.missing}
     assert {name for name in SCHEMA if name.startswith("heptascope_host_")} == given | absent
-    assert {*PROCESS_SIGNALS, *CGROUP_SIGNALS} <= given
+    assert {*PROCESS_SIGNALS, *CGROUP_SIGNALS} - {PROCESS + "busiest_thread_info"} <= given
+    assert Reason.IDLE is reasons(reading)[PROCESS + "busiest_thread_info"]
     for sample in reading.samples:
         assert set(dict(sample.labels)) <= set(SCHEMA[sample.name].labels), sample
 

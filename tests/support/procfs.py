@@ -69,6 +69,12 @@ class FakeRoot:
         for pid in pids:
             (self.root / f"proc/{pid}/fd/{self._inode}").symlink_to(f"socket:[{self._inode}]")
 
+    def elsewhere(self) -> None:
+        """Let whatever listens do so in another network namespace, out of sight."""
+        for table in ("tcp", "tcp6"):
+            path = self.root / f"proc/net/{table}"
+            path.write_text(path.read_text().partition("\n")[0] + "\n")
+
     def vllm(self, port: int = 8000, *, first: int = 20, workers: int = 0) -> None:
         """Add the processes of a vLLM server whose API server has the pid `first`."""
         self.process(

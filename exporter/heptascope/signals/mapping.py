@@ -23,6 +23,7 @@ GPU_SIGNS = tuple(
 )
 """Signals of which any one shows that there is a GPU, where no source tells its identity."""
 _ENGINE_ROLES = ("engine_core", "worker")
+"""The processes that compute, where an engine has such; one in a single process, or whose helpers have no titles, computes in any."""
 
 
 def _live(window: Window, name: str) -> list[dict[str, str]]:
@@ -47,11 +48,9 @@ def known_engines(window: Window) -> list[Entity]:
 
 
 def _by_process(window: Window, ranks: Mapping[str, list[str]]) -> dict[Entity, list[Gpu]]:
-    owner = {
-        row["pid"]: row.get("engine", "")
-        for row in _live(window, "heptascope_host_process_info")
-        if row.get("role") in _ENGINE_ROLES and "pid" in row
-    }
+    rows = [row for row in _live(window, "heptascope_host_process_info") if "pid" in row and row.get("engine")]
+    divided = {row["engine"] for row in rows if row.get("role") in _ENGINE_ROLES}
+    owner = {row["pid"]: row["engine"] for row in rows if row.get("role") in _ENGINE_ROLES or row["engine"] not in divided}
     found: dict[Entity, list[Gpu]] = {}
     for row in _live(window, "heptascope_gpu_process_memory_bytes"):
         engine = owner.get(row.get("pid", ""))

@@ -15,6 +15,7 @@ from heptascope.sources.host.tree import (
     engine_by_port_flag,
     listening_sockets,
     members,
+    port_flag,
     servers_by_name,
     socket_holders,
     topmost,
@@ -44,6 +45,7 @@ class Discovery:
         self._files = files
         self._servers: dict[str, list[Stat]] = {}  # by engine; a Stat tells a process from a later one with the same pid
         self._unattributed: list[Stat] = []
+        self._others: list[Stat] = []  # servers at ports of their own, which are none of the engines
         self._listening: set[int] = set()
         self._next_lookup = 0.0
         self._asked: tuple[Engine, ...] = ()
@@ -59,7 +61,7 @@ class Discovery:
             self._next_lookup, self._asked = now + LOOKUP_SECONDS, tuple(engines)
             self._look_up(lost, stats)
         found = Found()
-        for name, servers in [*self._servers.items(), ("", self._unattributed)]:
+        for name, servers in [*self._servers.items(), ("", self._unattributed), ("", self._others)]:
             for server in servers:
                 found.members += members(server.pid, name, stats)
         found.members = found.members[:MOST_PROCESSES]
@@ -74,7 +76,9 @@ class Discovery:
         kept = {name: [s for s in servers if alive(s)] for name, servers in self._servers.items() if name in names}
         died = len(kept) < len(self._servers) or any(not servers for servers in kept.values())
         self._servers = {name: servers for name, servers in kept.items() if servers}
-        self._unattributed = [server for server in self._unattributed if alive(server)]
+        self._unattributed, self._others = (
+            [server for server in servers if alive(server)] for servers in (self._unattributed, self._others)
+        )
         if died:
             self._next_lookup = 0.0
 
@@ -92,17 +96,25 @@ class Discovery:
 
     def _look_up_by_name(self, lost: Sequence[Engine], stats: Mapping[int, Stat]) -> None:
         known = {server.pid for servers in self._servers.values() for server in servers}
-        nameless = []
+        nameless, self._others = [], []
         for pid in (pid for pid in servers_by_name(self._files, stats) if pid not in known):
-            name = engine_by_port_flag(command_line(self._files, pid), lost)
+            words = command_line(self._files, pid)
+            name = engine_by_port_flag(words, lost)
             if name:
                 self._servers.setdefault(name, []).append(stats[pid])
+            elif self._listens_elsewhere(words):
+                self._others.append(stats[pid])
             else:
                 nameless.append(stats[pid])
         lost = [engine for engine in lost if engine.name not in self._servers]
         if len(lost) == 1 and len(nameless) == 1:
             self._servers[lost[0].name], nameless = nameless, []
         self._unattributed = nameless
+
+    def _listens_elsewhere(self, words: Sequence[str]) -> bool:
+        """Return whether a server names a port on which somebody listens here: then it is not behind a mapped one, but another engine."""
+        port = port_flag(words)
+        return port.isdigit() and bool(listening_sockets(self._files, [int(port)]))
 
     def _neighbours(self, now: float, stats: Mapping[int, Stat], known: set[int]) -> list[Member]:
         before, elapsed = self._cpu, now - self._scanned_at

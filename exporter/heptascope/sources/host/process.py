@@ -24,12 +24,18 @@ PROCESS_SIGNALS = tuple(
         "cpu_seconds_total",
         "run_queue_seconds_total",
         "busiest_thread_cpu_seconds_total",
+        "busiest_thread_info",
         "threads",
         "resident_bytes",
         "allowed_cpus",
     )
 )
-_SCHEDSTAT_SIGNALS = ("heptascope_host_process_run_queue_seconds_total", "heptascope_host_process_busiest_thread_cpu_seconds_total")
+_BUSIEST = "heptascope_host_process_busiest_thread_info"
+_SCHEDSTAT_SIGNALS = (
+    "heptascope_host_process_run_queue_seconds_total",
+    "heptascope_host_process_busiest_thread_cpu_seconds_total",
+    _BUSIEST,
+)
 _REMOTE = "heptascope_host_process_remote_cpu_ratio"
 _MOST_ARGUMENTS = 128
 _MOST_ARGUMENT_CHARS = 512
@@ -95,7 +101,8 @@ class Process:
 
     def _schedstat(self, times: Times) -> dict[str, Any]:
         self._busiest_ns += times.busiest_ns
-        return {"run_ns": times.run_ns, "wait_ns": times.wait_ns, "busiest_thread_ns": self._busiest_ns}
+        row: dict[str, Any] = {"run_ns": times.run_ns, "wait_ns": times.wait_ns, "busiest_thread_ns": self._busiest_ns}
+        return row if times.busiest is None else row | {"busiest_thread": list(times.busiest)}
 
 
 class ProcessCollector:
@@ -129,6 +136,8 @@ class ProcessCollector:
         if any("wait_ns" not in row for row in rows):
             for signal in _SCHEDSTAT_SIGNALS:
                 collected.lacks(signal, Reason.NOT_SUPPORTED, "the kernel keeps no /proc/PID/task/TID/schedstat (CONFIG_SCHED_INFO)")
+        elif any(row["engine"] for row in rows) and not any("busiest_thread" in row for row in rows):
+            collected.lacks(_BUSIEST, Reason.IDLE, "no thread has run since the first look, or the second one is still to come")
         return collected
 
     def leaders(self) -> dict[str, int]:

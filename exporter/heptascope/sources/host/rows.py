@@ -22,7 +22,7 @@ INTERPRETER_SIGNALS = tuple(
     f"heptascope_host_process_{what}_ratio" for what in ("interpreter_lock", "interpreter_lock_thread", "event_loop_blocked")
 )
 _NOT_SAMPLED = tuple(Missing(signal, Reason.NOT_CONFIGURED, "needs host.interpreter: true, and py-spy") for signal in INTERPRETER_SIGNALS)
-_BUSIEST = "heptascope_host_process_busiest_thread_cpu_seconds_total"
+_BUSIEST = ("heptascope_host_process_busiest_thread_cpu_seconds_total", "heptascope_host_process_busiest_thread_info")
 
 # key in an entry of `cgroups`, signal, scale to base units
 _CGROUP_FIELDS = (
@@ -98,7 +98,7 @@ class HostRows:
         for process in processes:
             samples += self._process(process)
         reading = Reading(SOURCE, float(row["t"]), samples, missing=[*self._missing(row), *self._elsewhere], raw=dict(row))
-        reading.quality.update({(_BUSIEST, sample.labels): Quality.APPROXIMATE for sample in samples if sample.name == _BUSIEST})
+        reading.quality.update({(_BUSIEST[0], sample.labels): Quality.APPROXIMATE for sample in samples if sample.name == _BUSIEST[0]})
         return reading
 
     def name(self, processes: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], Labels]:
@@ -156,6 +156,9 @@ class HostRows:
         if process.get("wait_ns") is not None:
             waited = self._waits.setdefault(key, _Wait()).add(process["wait_ns"] * _NS)
             found.append(Sample("heptascope_host_process_run_queue_seconds_total", pairs, waited))
+        if process.get("busiest_thread"):
+            tid, thread = process["busiest_thread"]
+            found.append(Sample("heptascope_host_process_busiest_thread_info", labels(**dict(pairs), thread=thread, tid=tid), 1.0))
         return found + _scaled(_PROCESS_FIELDS, "heptascope_host_process_", process, pairs)
 
     def _missing(self, row: Mapping[str, Any]) -> list[Missing]:
@@ -175,7 +178,7 @@ class HostRows:
         if not row.get("procs"):
             return absent + [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in PROCESS_SIGNALS]
         if not any("busiest_thread_ns" in process for process in row["procs"]):
-            absent.append(Missing(_BUSIEST, Reason.NO_SOURCE, _NOT_RECORDED))
+            absent += [Missing(signal, Reason.NO_SOURCE, _NOT_RECORDED) for signal in _BUSIEST]
         return absent
 
 

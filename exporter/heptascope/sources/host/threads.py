@@ -18,11 +18,16 @@ _LINE_BYTES = 96  # three decimal numbers of at most 20 digits
 
 
 class Times(NamedTuple):
-    """Sums over the living threads, and what the busiest one ran since the read before, in nanoseconds."""
+    """Sums over the living threads, and what the busiest one ran since the read before, in nanoseconds.
+
+    `busiest` is the number and the name of the thread that ran most between the last two looks, ten reads apart, so that it does not
+    change at every read; None before the second look.
+    """
 
     run_ns: int
     wait_ns: int
     busiest_ns: int
+    busiest: tuple[str, str] | None = None
 
 
 class OpenFiles:
@@ -42,7 +47,9 @@ class ThreadReader:
         self._files, self._pid, self._open_files = files, pid, open_files
         self._descriptors: dict[str, int | None] = {}
         self._last_run: dict[str, int] = {}
-        self._reads_left = 0
+        self._looked: dict[str, int] = {}
+        self._busiest: tuple[str, str] | None = None
+        self._reads_left = self._until_look = 0
         self._silent = False  # this kernel keeps no such statistics: do not ask again
 
     def read(self, threads: int) -> Times | None:
@@ -64,12 +71,25 @@ class ThreadReader:
             wait += int(fields[1])
             busiest = max(busiest, thread_run - self._last_run.get(tid, thread_run))
         self._last_run, self._silent = times, not times
-        return Times(run, wait, busiest) if times else None
+        self._look(times)
+        return Times(run, wait, busiest, self._busiest) if times else None
 
     def close(self) -> None:
         """Close the files."""
         for tid in list(self._descriptors):
             self._forget(tid)
+
+    def _look(self, times: dict[str, int]) -> None:
+        """Find the busiest thread, every tenth read."""
+        self._until_look -= 1
+        if self._until_look >= 0:
+            return
+        ran = {tid: times[tid] - before for tid, before in self._looked.items() if tid in times}
+        most = max(sorted(ran), key=lambda tid: ran[tid], default=None)
+        if most is not None and ran[most] > 0:
+            name = (self._files.text("proc", str(self._pid), "task", most, "comm") or "").strip()
+            self._busiest = (most, name) if name else None
+        self._looked, self._until_look = times, _RESCAN_READS - 1
 
     def _rescan(self) -> None:
         self._reads_left = _RESCAN_READS

@@ -68,14 +68,20 @@ def servers_by_name(files: ProcFs, stats: Mapping[int, Stat]) -> list[int]:
     return [pid for pid in parents if pid in stats and any("vllm" in word for word in command_line(files, pid))]
 
 
-def engine_by_port_flag(words: Sequence[str], engines: Sequence[Engine]) -> str:
-    """Return the engine whose port a server's command line names (its default if it names none), or ""."""
-    port = _VLLM_DEFAULT_PORT
+def port_flag(words: Sequence[str]) -> str:
+    """Return the port that a server's command line names, "" if it names none."""
+    port = ""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--port":
             port = following
         elif word.startswith("--port="):
             port = word.partition("=")[2]
+    return port
+
+
+def engine_by_port_flag(words: Sequence[str], engines: Sequence[Engine]) -> str:
+    """Return the engine whose port a server's command line names (its default if it names none), or ""."""
+    port = port_flag(words) or _VLLM_DEFAULT_PORT
     return next((engine.name for engine in engines if str(engine.port) == port), "")
 
 
