@@ -17,7 +17,7 @@ from support.prometheus import program, promtool, running_prometheus
 
 COMPOSE = ROOT / "docker" / "compose.yaml"
 SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-GRAFANA = COMPOSE.parent / "compose" / "grafana"
+GRAFANA = COMPOSE.parents[1] / "dashboards" / "provisioning"
 
 
 def mounts(service: str) -> dict[str, Path]:
@@ -108,10 +108,10 @@ def test_prometheus_scrapes_the_demo_with_it(tmp_path: Path) -> None:
 
 def test_grafana_is_provisioned_with_prometheus_and_the_boards() -> None:
     """The data source leads to the service, scraped as often as it says; the provider reads the folder that is mounted."""
-    (source,) = yaml.safe_load((GRAFANA / "datasources.yaml").read_text(encoding="utf-8"))["datasources"]
+    (source,) = yaml.safe_load((GRAFANA / "datasources" / "heptascope.yaml").read_text(encoding="utf-8"))["datasources"]
     interval = yaml.safe_load(prometheus_config())["global"]["scrape_interval"]
     assert ("http://prometheus:9090", True, interval) == (source["url"], source["isDefault"], source["jsonData"]["timeInterval"])
-    (provider,) = yaml.safe_load((GRAFANA / "dashboards.yaml").read_text(encoding="utf-8"))["providers"]
+    (provider,) = yaml.safe_load((GRAFANA / "dashboards" / "heptascope.yaml").read_text(encoding="utf-8"))["providers"]
     boards = mounts("grafana")[provider["options"]["path"]]
     assert ROOT / "dashboards" / "json" == boards
     assert list(boards.glob("*.json"))
