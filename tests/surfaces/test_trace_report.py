@@ -235,7 +235,7 @@ def test_many_ranks_are_not_all_shown_to_people() -> None:
     report = trace_report.Report(["x.json"], run.measure(traces))
     assert "20 ranks: GPU busy 5.5 % to 100.0 %" == report.headline
     assert "only 8 of 20 ranks are shown; --format json has all" == report.notes[0]
-    assert 9 == len(report.sections()[0].columns)
+    assert 9 == len(report.details()[0].columns)
     assert 20 == sum(name == "heptascope_trace_gpu_busy_ratio" for name, _, _ in report.samples())
 
 

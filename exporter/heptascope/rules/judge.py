@@ -19,7 +19,7 @@ from heptascope.signals.window import Window
 NOT_APPLICABLE = (Reason.NOT_CONFIGURED, Reason.IDLE)
 """Reasons that make a rule clear: what it looks for is switched off, or cannot exist without work."""
 
-WHICH_LABELS = ("latency", "resource", "role")
+WHICH_LABELS = ("latency", "resource", "role", "cause")
 """Labels that say what a value is about: another resource's series does not make up for one that is missing. All other labels class
 events (a reason, a status), which have no series before the first event."""
 

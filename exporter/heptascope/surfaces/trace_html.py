@@ -27,12 +27,14 @@ _BARS_HEIGHT = 120
 _META = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }
+html { background: Canvas; color: CanvasText; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 .note { border-left: 4px solid #e69f00; padding-left: .7rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th.text, td.text { text-align: left; max-width: 34rem; overflow: hidden; text-overflow: ellipsis; }
+th.text, td.text { text-align: left; max-width: min(34rem, 45vw); overflow: hidden; text-overflow: ellipsis; }
+tr.strong td { font-weight: 600; background: #e69f0026; } td.wrapped { white-space: normal; max-width: 44rem; }
 caption { caption-side: bottom; text-align: left; opacity: .75; padding-top: .3rem; }
 svg { width: 100%; height: auto; display: block; } svg text { fill: currentColor; font-size: 11px; }
 .lane { fill: var(--soft); } .legend span { display: inline-block; margin-right: 1rem; }
@@ -48,9 +50,10 @@ def page(report: Report) -> str:
         f"<h1>{escape(report.headline)}</h1>",
         f'<p class="files">{"<br>".join(escape(path) for path in report.files)}</p>',
         *(f'<p class="note">{escape(note)}</p>' for note in report.notes),
+        *(_table(section) for section in report.answers()),
         *_timeline(ranks),
         *_gaps(ranks),
-        *(_table(section) for section in report.sections()),
+        *(_table(section) for section in report.details()),
     ]
     head = f"{_META}<title>Trace</title><style>{_STYLE}</style>"
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
@@ -129,12 +132,24 @@ def _bars(buckets: Sequence[GapBucket], wall: float) -> str:
 
 
 def _table(section: Section) -> str:
-    kinds = ['class="text"' if i == 0 or column in section.words else "" for i, column in enumerate(section.columns)]
+    kinds = [_kind(section, i) for i in range(len(section.columns))]
     head = "".join(f"<th {kind}>{escape(column)}</th>" for kind, column in zip(kinds, section.columns, strict=True))
-    rows = "".join("<tr>" + "".join(_cell(kind, value) for kind, value in zip(kinds, row, strict=True)) + "</tr>" for row in section.rows)
+    rows = "".join(_row(kinds, row, i in section.strong) for i, row in enumerate(section.rows))
     caption = f"<caption>{escape(section.note)}</caption>" if section.note else ""
     table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'<h2>{escape(section.title)}</h2><div class="scroll">{table}</div>'
+    title = escape(section.title)
+    return f'<h2>{title}</h2><div class="scroll" tabindex="0" role="region" aria-label="{title}">{table}</div>'
+
+
+def _row(kinds: Sequence[str], row: Sequence[str], strong: bool) -> str:
+    cells = "".join(_cell(kind, value) for kind, value in zip(kinds, row, strict=True))
+    return f"""<tr{' class="strong"' if strong else ""}>{cells}</tr>"""
+
+
+def _kind(section: Section, column: int) -> str:
+    if section.wrapped and column:
+        return 'class="text wrapped"'
+    return 'class="text"' if not column or section.columns[column] in section.words else ""
 
 
 def _cell(kind: str, value: str) -> str:

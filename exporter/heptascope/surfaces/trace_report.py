@@ -14,6 +14,7 @@ from rich.table import Table
 from heptascope.sources.trace.compare import Comparison
 from heptascope.sources.trace.measures import Run, SampleRow
 from heptascope.sources.trace.ncu import KernelTable
+from heptascope.surfaces.trace_judgement import Judgement, judge, judgement_json, judgement_sections
 from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, comparison_sections, counter_sections, headline, sections
 
 SCHEMA_VERSION = 1
@@ -68,13 +69,25 @@ class Report:
 
     def sections(self) -> list[Section]:
         """All tables, in the order to read them in."""
-        found = comparison_sections(self.comparison) if self.comparison is not None else []
-        found += sections(self.run) if self.run is not None else []
+        return [*self.answers(), *self.details()]
+
+    def answers(self) -> list[Section]:
+        """Return what the rules say, or what changed."""
+        return comparison_sections(self.comparison) if self.comparison is not None else judgement_sections(self.judgement())
+
+    def details(self) -> list[Section]:
+        """Return what was measured."""
+        found = sections(self.run) if self.run is not None else []
         return found + [section for table in self.tables for section in counter_sections(table)]
 
     def samples(self) -> list[SampleRow]:
-        """All measures as (signal, labels, value)."""
-        return [*(self.run.to_samples() if self.run is not None else []), *(row for table in self.tables for row in table.to_samples())]
+        """All measures as (signal, labels, value); those of several tables of counters are taken together."""
+        counters = KernelTable("", [kernel for table in self.tables for kernel in table.kernels])
+        return [*(self.run.to_samples() if self.run is not None else []), *counters.to_samples()]
+
+    def judgement(self) -> list[Judgement]:
+        """Return what the rules of the catalogue say of what was measured; nothing of a comparison."""
+        return judge(self.samples()) if self.comparison is None else []
 
 
 def text(report: Report, console: Console) -> None:
@@ -101,12 +114,12 @@ def _table(section: Section) -> Table:
         table.add_column(
             escape(column),
             justify="left" if is_text else "right",
-            overflow="ellipsis" if is_text else "fold",
-            no_wrap=is_text,
-            max_width=56,
+            overflow="ellipsis" if is_text and not section.wrapped else "fold",
+            no_wrap=is_text and (i == 0 or not section.wrapped),
+            max_width=None if section.wrapped else 56,
         )
-    for row in section.rows:
-        table.add_row(*(escape(cell) for cell in row))
+    for i, row in enumerate(section.rows):
+        table.add_row(*(escape(cell) for cell in row), style="bold" if i in section.strong else None)
     return table
 
 
@@ -148,6 +161,8 @@ def document(report: Report) -> dict[str, Any]:
         found["counters"] = [_counters(table) for table in report.tables]
     if report.comparison is not None:
         found["comparison"] = asdict(report.comparison)
+    if report.comparison is None:
+        found["judgement"] = judgement_json(report.judgement())
     found["signals"] = [{"name": name, "labels": dict(pairs), "value": value} for name, pairs, value in report.samples()]
     return found
 

@@ -25,13 +25,18 @@ _PART_WORDS = {
 
 @dataclass(slots=True)
 class Section:
-    """One table; the first column is text, the others are numbers unless named in `words`."""
+    """One table; the first column is text, the others are numbers unless named in `words`.
+
+    Long words are cut, or `wrapped`; `strong` rows stand out.
+    """
 
     title: str
     columns: list[str]
     rows: list[list[str]]
     note: str = ""
     words: set[str] = field(default_factory=set)
+    wrapped: bool = False
+    strong: set[int] = field(default_factory=set)
 
 
 def headline(run: Run) -> str:
