@@ -67,6 +67,7 @@ class EngineSettings(_Section):
     kind: str | None = Field(None, description="Engine kind; default: told from its page. `table` reads it by the file in `map`.")
     map: Path | None = Field(None, description="YAML file that says where signals stand on its page (docs/engines.md), with `kind: table`.")
     settings: EngineFacts = EngineFacts()
+    token_file: Path | None = Field(None, description="File with the bearer token that the engine asks for; read anew for each page.")
     probe: Path | None = Field(None, description="Folder to which the in-engine probe writes (docs/engines.md).")
     gpus: DeviceList = Field((), description="GPUs that serve it, by index or UUID; default: told from process ids.")
 

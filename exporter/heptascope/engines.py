@@ -78,6 +78,7 @@ class Engines:
             max_page_bytes=self._poll.max_page_bytes,
             settings=facts(engine),
             probe=engine.probe,
+            token_file=engine.token_file,
             naming=lambda kind: engine_name(kind, engine.url, several),
         )
         self._sources = [*self._sources, (source, engine)]

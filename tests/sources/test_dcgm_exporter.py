@@ -36,7 +36,7 @@ class Bench:
         self.clock.t += seconds
         return self.source.read(self.clock())
 
-    def _fetcher(self, timeout: float) -> Bench:
+    def _fetcher(self, timeout: float, credentials: str) -> Bench:
         return self
 
     def get(self, url: str) -> Fetched:
@@ -259,3 +259,10 @@ def test_replay_of_the_live_rows_is_the_same(monkeypatch: pytest.MonkeyPatch) ->
     fast = rows.fast([row for row in stored if row["kind"] == "gpu"])
     slow = rows.slow([row for row in stored if row["kind"] == "slow"])
     assert reading.samples == fast.samples + slow.samples
+
+
+def test_credentials_in_a_url_are_in_no_message() -> None:
+    """A page that cannot be read is named without them."""
+    with pytest.raises(SourceError) as caught:
+        DcgmExporterSource(["http://some:secret@127.0.0.1:9/metrics"]).read(0.0)
+    assert str(caught.value).startswith("http://127.0.0.1:9/metrics: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import ssl
 import time
@@ -14,6 +15,7 @@ import trustme
 from heptascope.model import Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.fetch import Fetcher
+from heptascope.sources.engine.source import EngineSource
 from support.engine_pages import VLLM_032, capture
 from support.engine_server import Answer, EngineServer, drip, flood, hang, raw, zipped
 
@@ -211,3 +213,54 @@ def test_a_wait_is_no_longer_than_what_is_left(server: EngineServer) -> None:
 def test_a_scheme_that_is_not_http(fetcher: Fetcher) -> None:
     """Only HTTP is spoken."""
     assert Reason.SOURCE_DOWN is failure(fetcher, "ftp://127.0.0.1/metrics").reason
+
+
+def shown(server: EngineServer) -> list[str]:
+    """Return the keys that were shown to a server, in order."""
+    return [headers.get("Authorization", "") for headers in server.headers]
+
+
+def test_a_token_is_read_anew_for_each_page(server: EngineServer, tmp_path: Path) -> None:
+    """What the file holds is the bearer token, also after it was renewed."""
+    server.page("a 1\n")
+    token = tmp_path / "token"
+    fetcher = Fetcher(timeout=30.0, token_file=token)
+    for text in ("first\n", "second"):
+        token.write_text(text, encoding="ascii")
+        fetcher.get(server.url + "/metrics")
+    assert ["Bearer first", "Bearer second"] == shown(server)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"", "does not hold one token"),
+        (b"a b", "does not hold one token"),
+        (b"\xff", "not plain text"),
+    ],
+    ids=["absent", "empty", "two", "binary"],
+)
+def test_a_token_that_cannot_be_shown_is_no_permission(server: EngineServer, tmp_path: Path, content: bytes | None, words: str) -> None:
+    """Nothing is asked without the token; the message names the file, and nothing of what it holds."""
+    token = tmp_path / "token"
+    if content is not None:
+        token.write_bytes(content)
+    error = failure(Fetcher(timeout=30.0, token_file=token), server.url + "/metrics")
+    assert (Reason.NO_PERMISSION, []) == (error.reason, server.asked)
+    assert words in str(error)
+
+
+def test_credentials_in_a_url_are_shown_to_the_server_alone(server: EngineServer) -> None:
+    """They go into the header, and into no message, of the fetcher or of the source."""
+    server.page("a 1\n")
+    url = server.url.replace("//", "//some:pass%20word@")
+    Fetcher(timeout=30.0).get(url + "/metrics")
+    assert ["Basic " + base64.b64encode(b"some:pass word").decode()] == shown(server)
+    server.stop()
+    with pytest.raises(SourceError) as caught:
+        Fetcher(timeout=30.0).get(url + "/metrics")
+    assert str(caught.value).startswith(server.url)
+    with pytest.raises(SourceError) as caught:
+        EngineSource("vllm", url).read(0.0)
+    assert "pass" not in str(caught.value)

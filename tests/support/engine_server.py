@@ -32,11 +32,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class EngineServer:
-    """Serves from the moment it is made until `stop`. `asked` lists the paths of all requests, `clients` their peers."""
+    """Serves from the moment it is made until `stop`. `asked` lists the paths of all requests, `headers` theirs, `clients` their peers."""
 
     def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, Answer | Act] = {}
         self.asked: list[str] = []
+        self.headers: list[dict[str, str]] = []
         self.clients: set[tuple[str, int]] = set()
         self._stopping = threading.Event()
         self._server = _Server(("127.0.0.1", port), self._handler())
@@ -80,6 +81,7 @@ class EngineServer:
 
             def do_GET(self) -> None:  # the name that http.server calls
                 server.asked.append(self.path)
+                server.headers.append(dict(self.headers))
                 server.clients.add(self.client_address)
                 answer = server.answers.get(self.path, Answer(b"not here", status=404))
                 if not isinstance(answer, Answer):

@@ -6,12 +6,15 @@ deadline can bound a whole exchange, headers included.
 
 from __future__ import annotations
 
+import base64
 import math
 import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpcore
 
@@ -143,18 +146,27 @@ class Fetcher:
         timeout: float = TIMEOUT_SECONDS,
         max_bytes: int = MAX_PAGE_BYTES,
         clock: Callable[[], float] = time.monotonic,
+        token_file: Path | None = None,
+        credentials: str = "",
     ) -> None:
-        """`timeout` bounds the whole exchange, in seconds; `max_bytes` the body, before and after decompression."""
+        """`timeout` bounds the whole exchange, in seconds; `max_bytes` the body, before and after decompression.
+
+        What `token_file` holds is shown as a bearer token; it is read for each page, as tokens may be renewed. `credentials` are
+        `user:password`, where a URL has none of its own.
+        """
         self._timeout, self._max_bytes = timeout, max_bytes
         self._deadline = _Deadline(clock)
+        self._token_file, self._credentials = token_file, credentials
         limits = httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT_SECONDS, timeout))
         self._client = httpx.Client(transport=_Transport(self._deadline), timeout=limits, headers=_HEADERS, trust_env=False)
 
     def get(self, url: str) -> Fetched:
-        """Return the page at `url`. Raises SourceError with one line that names the URL and what to do."""
+        """Return the page at `url`. Raises SourceError with one line that names the URL, without credentials, and what to do."""
         self._deadline.start(self._timeout)
+        url, credentials = split_credentials(url)
+        keys = _authorization(url, self._token_file, credentials or self._credentials)
         try:
-            with self._client.stream("GET", url) as response:
+            with self._client.stream("GET", url, headers=keys) as response:
                 if response.status_code != _HTTP_OK:
                     raise _status_error(url, response.status_code, response.headers)
                 body = self._body(url, response.iter_raw(), response.headers)
@@ -191,6 +203,26 @@ class Fetcher:
     def _too_large(self, url: str) -> SourceError:
         limit = self._max_bytes / 2**20
         return SourceError(Reason.INVALID, f"{url}: the page is larger than {limit:g} MiB; check the URL, or raise poll.max_page_bytes")
+
+
+def split_credentials(url: str) -> tuple[str, str]:
+    """Return a URL without its `user:password`, and those, so that no message and no page shows them."""
+    parts = urlsplit(url)
+    credentials, at, place = parts.netloc.rpartition("@")
+    return (urlunsplit(parts._replace(netloc=place)), unquote(credentials)) if at else (url, "")
+
+
+def _authorization(url: str, token_file: Path | None, credentials: str) -> dict[str, str]:
+    if token_file is None:
+        return {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"} if credentials else {}
+    try:
+        token = token_file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not plain text"
+        raise SourceError(Reason.NO_PERMISSION, f"{url}: the token in {token_file} cannot be read: {why}") from error
+    if not token or any(char.isspace() or not char.isprintable() for char in token):
+        raise SourceError(Reason.NO_PERMISSION, f"{url}: {token_file} does not hold one token alone")
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _unpacker(url: str, encoding: str) -> zlib._Decompress | None:

@@ -16,7 +16,7 @@ from heptascope.errors import UserError
 from heptascope.model import Reading, Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Adapter, Question, Told, adapters
-from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher
+from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher, split_credentials
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.probe import ProbeReader, overlay
@@ -70,20 +70,22 @@ class EngineSource:
         fetch: Callable[[str], Fetched] | None = None,
         probe: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
+        token_file: Path | None = None,
     ) -> None:
         """`url` is the engine's base or its page; `timeout` bounds one fetch, in seconds.
 
         `name`, `kind`, `settings`, `config` and `naming` are EngineReader's; without a name the source itself goes by its port.
-        `fetch` replaces the HTTP client. `probe` is the folder of the in-engine probe.
+        `fetch` replaces the HTTP client. `probe` is the folder of the in-engine probe. `token_file` holds what the engine asks for.
 
         Raises UserError for an unusable URL, kind or setting.
         """
         port = port_of(url)
+        url, credentials = split_credentials(url)
         self.name = name or f"engine-{port}"
         self.reader = EngineReader(name, kind, settings, config, url, naming)
         self._base, self._urls = _pages(url, self.reader.adapter)
         self.interval, self.timeout = interval, timeout * (len(self._urls) + 1 + _MOST_QUESTIONS + _MOST_BESIDE) + 1.0
-        self._fetcher = Fetcher(timeout, max_page_bytes)
+        self._fetcher = Fetcher(timeout, max_page_bytes, token_file=token_file, credentials=credentials)
         self._fetch = fetch or self._fetcher.get
         self._probe = ProbeReader(probe) if probe is not None else None
         self._clock = clock

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from heptascope.model import Missing, Reading, Reason
 from heptascope.sources.base import SourceError
-from heptascope.sources.engine.fetch import Fetcher
+from heptascope.sources.engine.fetch import Fetcher, split_credentials
 from heptascope.sources.engine.page import Document
 from heptascope.sources.gpu.attribution import POD, SHARED, Owned, Way
 from heptascope.sources.gpu.dcgm_exporter_page import Board, ExporterReader, Unit
@@ -28,8 +28,8 @@ class _Page:
     """One exporter: its connection and its reader."""
 
     def __init__(self, url: str, unit: Unit) -> None:
-        self.url = url
-        self._fetcher, self._reader = Fetcher(TIMEOUT_SECONDS / 2), ExporterReader(unit)
+        self.url, credentials = split_credentials(url)
+        self._fetcher, self._reader = Fetcher(TIMEOUT_SECONDS / 2, credentials=credentials), ExporterReader(unit)
 
     def read(self) -> dict[str, Board]:
         fetched = self._fetcher.get(self.url)
