@@ -86,7 +86,7 @@ def test_the_demo_plays_in_it(prefix: Path, tmp_path: Path) -> None:
 
 
 def test_what_needs_a_folder_says_so_in_one_line(prefix: Path, tmp_path: Path) -> None:
-    """Recording to a folder that cannot be made ends with one line and status 2; a capture without a place to write too."""
+    """Recording to a folder that cannot be made ends with one line and status 2."""
     done = run(prefix, tmp_path, "serve", "--listen", "127.0.0.1:0", "--record", "/proc/nowhere")
     assert (2, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
     assert done.stderr.startswith("heptascope: /proc/nowhere: cannot be used for a recording")

@@ -39,9 +39,18 @@ def run(url: str, amount: Wanted, trace_dir: Path | None, clock: Clock | None = 
 def _folder(engine: Engine) -> Path:
     """Return where the engine writes: SGLang takes any folder, vLLM has one from its start."""
     if engine.kind == "sglang":
-        return Path(tempfile.mkdtemp(prefix="heptascope-trace-"))
+        return _scratch(engine)
     found = capture_files.configured_folders()
     if len(found) == 1:
         return found[0]
     what = "no engine on this machine shows its trace folder" if not found else f"several trace folders: {', '.join(map(str, found))}"
     raise UserError(what, where=engine.url, hint=f"give --trace-dir; if the engine has none, {engine.flag}")
+
+
+def _scratch(engine: Engine) -> Path:
+    """Return a new folder. Raises UserError where nothing can be written, as in a container with a read-only root."""
+    try:
+        return Path(tempfile.mkdtemp(prefix="heptascope-trace-"))
+    except OSError as error:
+        hint = "give --trace-dir, a folder that the engine can write to and that is seen from here"
+        raise UserError("there is no folder for the trace here", where=engine.url, hint=hint) from error

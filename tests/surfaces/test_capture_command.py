@@ -1,0 +1,27 @@
+"""`heptascope capture`: where the engine is told to write."""
+
+from __future__ import annotations
+
+import tempfile
+
+import httpx
+import pytest
+
+from heptascope.errors import UserError
+from heptascope.sources.trace.profiler import Engine
+from heptascope.surfaces import capture_command
+from support.engine_server import EngineServer
+
+
+def test_without_a_folder_to_write_to_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container with a read-only root and no /tmp, one line says which flag helps."""
+
+    def nowhere(prefix: str) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", nowhere)
+    with EngineServer() as server, httpx.Client() as client, pytest.raises(UserError) as caught:
+        server.page('{"model_path": "llm"}', "/model_info", content_type="application/json")
+        capture_command._folder(Engine(server.url, client))
+    assert ("there is no folder for the trace here", server.url) == (caught.value.message, caught.value.where)
+    assert "--trace-dir" in str(caught.value)
