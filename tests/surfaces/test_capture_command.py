@@ -20,8 +20,10 @@ def test_without_a_folder_to_write_to_the_remedy_is_told(monkeypatch: pytest.Mon
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "mkdtemp", nowhere)
-    with EngineServer() as server, httpx.Client() as client, pytest.raises(UserError) as caught:
+    with EngineServer() as server, httpx.Client() as client:
         server.page('{"model_path": "llm"}', "/model_info", content_type="application/json")
-        capture_command._folder(Engine(server.url, client))
+        engine = Engine(server.url, client)
+        with pytest.raises(UserError) as caught:
+            capture_command._folder(engine)
     assert ("there is no folder for the trace here", server.url) == (caught.value.message, caught.value.where)
     assert "--trace-dir" in str(caught.value)
