@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, WithJsonSchema, field_validator, model_validator
 
 from heptascope.quantities import DeviceList, Duration, Listen, Size, parse_listen
 
@@ -28,8 +28,9 @@ def _metrics_url(value: str) -> str:
     return value if parts.path.strip("/") else f"{value.rstrip('/')}/metrics"
 
 
-MetricsUrl = Annotated[str, AfterValidator(_metrics_url)]
-EngineUrl = Annotated[str, AfterValidator(_http_url)]
+_URL_SCHEMA = WithJsonSchema({"type": "string", "pattern": "^https?://[^/]"})
+MetricsUrl = Annotated[str, AfterValidator(_metrics_url), _URL_SCHEMA]
+EngineUrl = Annotated[str, AfterValidator(_http_url), _URL_SCHEMA]
 EngineName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 
 

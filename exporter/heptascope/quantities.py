@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|KiB|MB|MiB|GB|GiB)?")
+_LISTEN = re.compile(r"(?:(?:\[([0-9A-Fa-f:.%\w]*)\]|([^\[\]:/]*)):)?(\d{1,5})")
 _BYTES = {"B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, None: 1}
 
 
@@ -44,7 +45,7 @@ def format_size(size: int) -> str:
 
 def parse_listen(value: str) -> tuple[str, int]:
     """Return host and port of `host:port`, `[::1]:port`, `:port` (all addresses: host "") or `port`. Raises ValueError."""
-    match = re.fullmatch(r"(?:(?:\[([0-9A-Fa-f:.%\w]*)\]|([^\[\]:/]*)):)?(\d{1,5})", str(value).strip())
+    match = _LISTEN.fullmatch(str(value).strip())
     if match is None or int(match[3]) > 65535:
         raise ValueError("not an address to listen on; write host:port, [::1]:port or :port")
     return match[1] or match[2] or "", int(match[3])
@@ -62,13 +63,13 @@ def _texts(value: Any) -> Any:
     return [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in value]
 
 
-def _schema(*kinds: str, examples: list[str]) -> WithJsonSchema:
-    return WithJsonSchema({"type": list(kinds), "examples": examples})
+def _schema(*kinds: str, pattern: re.Pattern[str], examples: list[str]) -> WithJsonSchema:
+    return WithJsonSchema({"type": list(kinds), "pattern": rf"^\s*{pattern.pattern}\s*$", "examples": examples})
 
 
-_DURATION_SCHEMA = _schema("string", "number", examples=["100ms", "1s", "10m"])
-_SIZE_SCHEMA = _schema("string", "integer", examples=["16MiB", "1GB"])
-_LISTEN_SCHEMA = _schema("string", "integer", examples=[":17007", "127.0.0.1:17007"])
+_DURATION_SCHEMA = _schema("string", "number", pattern=_DURATION, examples=["100ms", "1s", "10m"])
+_SIZE_SCHEMA = _schema("string", "integer", pattern=_SIZE, examples=["16MiB", "1GB"])
+_LISTEN_SCHEMA = _schema("string", "integer", pattern=_LISTEN, examples=[":17007", "127.0.0.1:17007"])
 _DEVICES_SCHEMA = WithJsonSchema({"type": "array", "items": {"type": ["string", "integer"]}})
 
 Duration = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration, when_used="json"), _DURATION_SCHEMA]

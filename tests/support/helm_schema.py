@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from heptascope.config import Settings
+from heptascope.rules.load import load
 from support.helm_values import values
 
+_LABEL = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 _TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
 _QUANTITIES: dict[str, Any] = {
     "type": "object",
@@ -16,6 +18,8 @@ _QUANTITIES: dict[str, Any] = {
 }
 _DURATION = {"type": "string", "pattern": r"^(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$", "minLength": 2}
 DEFINITIONS: dict[str, Any] = {
+    "Labels": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63, "pattern": _LABEL}},
+    "Name": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
     "Duration": _DURATION,
     "Resources": {
         "type": "object",
@@ -61,6 +65,7 @@ def schema() -> dict[str, Any]:
         for key in value.path[:-1]:
             section = section["properties"].setdefault(key, _object(f"Settings of {key}."))
         section["properties"][value.path[-1]] = _leaf(value.type, value.schema, value.description)
+    _require_all(root)
     return {"$schema": "http://json-schema.org/draft-07/schema#"} | root | {"definitions": _settings() | DEFINITIONS}
 
 
@@ -71,6 +76,14 @@ def text() -> str:
 
 def _object(description: str) -> dict[str, Any]:
     return {"type": "object", "description": description, "additionalProperties": False, "properties": {}}
+
+
+def _require_all(section: dict[str, Any]) -> None:
+    """Every value has a default; who sets one to null removes it, and is told so in place of an error in a template."""
+    section["required"] = list(section["properties"])
+    for inner in section["properties"].values():
+        if "properties" in inner:
+            _require_all(inner)
 
 
 def _leaf(kind: str, narrow: dict[str, Any], description: str) -> dict[str, Any]:
@@ -84,6 +97,7 @@ def _settings() -> dict[str, Any]:
     own = Settings.model_json_schema()
     definitions = own.pop("$defs")
     moved = json.loads(json.dumps(definitions | {"Settings": own}).replace("#/$defs/", "#/definitions/"))
+    moved["RulesSettings"]["properties"]["overrides"]["propertyNames"] = {"enum": sorted(rule.name for rule in load())}
     return {name: _plain(part) for name, part in sorted(moved.items())}
 
 

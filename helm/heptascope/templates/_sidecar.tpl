@@ -146,14 +146,17 @@ livenessProbe:
   timeoutSeconds: {{ $values.livenessProbe.timeoutSeconds }}
   failureThreshold: {{ $values.livenessProbe.failureThreshold }}
 {{- end }}
-resources:
-{{- toYaml $values.resources | nindent 2 }}
+{{- $resources := deepCopy $values.resources }}
 {{- if eq $mode "dra" }}
-  claims:
-    - name: {{ $gpu.dra.claim }}
+{{- $claim := dict "name" $gpu.dra.claim }}
 {{- with $gpu.dra.request }}
-      request: {{ . }}
+{{- $claim = set $claim "request" . }}
 {{- end }}
+{{- $resources = set $resources "claims" (list $claim) }}
+{{- end }}
+{{- with $resources }}
+resources:
+{{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if $podResources }}
 securityContext:
@@ -247,24 +250,60 @@ the two mappings with free keys are written as YAML.
 {{- end }}
 {{- end }}
 
+{{/* A duration such as 1m30s in seconds. */}}
+{{- define "heptascope.seconds" -}}
+{{- $seconds := 0 }}
+{{- range $unit, $factor := dict "h" 3600 "m" 60 "s" 1 }}
+{{- with regexFind (printf "[0-9]+%s([0-9]|$)" $unit) $.duration }}
+{{- $seconds = add $seconds (mul $factor (regexFind "[0-9]+" . | atoi)) }}
+{{- end }}
+{{- end }}
+{{- $seconds }}
+{{- end }}
+
 {{/* Stops with one line where values contradict each other. */}}
 {{- define "heptascope.validate" -}}
-{{- if hasKey .Values.config "listen" }}
+{{- $values := .Values }}
+{{- if hasKey $values.config "listen" }}
 {{- fail "config.listen: the probe and the PodMonitor need to know the port; set port instead" }}
 {{- end }}
-{{- if or (dig "web" "token" "" .Values.config) (dig "web" "token_file" "" .Values.config) }}
+{{- if or (dig "web" "token" "" $values.config) (dig "web" "token_file" "" $values.config) }}
 {{- fail "config.web.token: a ConfigMap is no place for a secret; set web.token.existingSecret instead" }}
 {{- end }}
-{{- if or (dig "web" "tls_cert" "" .Values.config) (dig "web" "tls_key" "" .Values.config) }}
+{{- if or (dig "web" "tls_cert" "" $values.config) (dig "web" "tls_key" "" $values.config) }}
 {{- fail "config.web.tls_cert: set web.tls.existingSecret instead, so that probe and PodMonitor know of it" }}
 {{- end }}
-{{- if and .Values.daemonSet.enabled (eq .Values.gpu.mode "dra") }}
+{{- range $values.extraArgs }}
+{{- if regexMatch "^--(listen|config)\\b" . }}
+{{- fail (printf "extraArgs: %s would be set twice; use port or config" .) }}
+{{- end }}
+{{- end }}
+{{- $names := list }}
+{{- range (include "heptascope.container" (dict "context" . "role" "sidecar") | fromYaml).env }}
+{{- if has .name $names }}
+{{- fail (printf "extraEnv: %s is set twice" .name) }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- if and (eq $values.gpu.mode "cdi") (gt (len $values.containerName) 53) }}
+{{- fail "containerName: gpu.mode cdi puts it into the name of an annotation, which has room for 53 characters" }}
+{{- end }}
+{{- if and $values.daemonSet.enabled (eq $values.gpu.mode "dra") }}
 {{- fail "gpu.mode dra shares the claim of a server in the same pod, and a DaemonSet has none; choose another gpu.mode" }}
 {{- end }}
-{{- if and .Values.networkPolicy.enabled (not .Values.daemonSet.enabled) (not .Values.networkPolicy.enginePorts) }}
+{{- $interval := include "heptascope.seconds" (dict "duration" $values.podMonitor.interval) | atoi }}
+{{- if and $values.podMonitor.enabled $values.prometheusRule.enabled (gt $interval 75) }}
+{{- fail (printf "podMonitor.interval: the alerts look at five minutes, which have to hold four scrapes; %s is more than 75s" $values.podMonitor.interval) }}
+{{- end }}
+{{- with $values.podMonitor.scrapeTimeout }}
+{{- if gt (include "heptascope.seconds" (dict "duration" .) | atoi) $interval }}
+{{- fail (printf "podMonitor.scrapeTimeout: %s is longer than the interval, %s, and the operator would drop the PodMonitor" . $values.podMonitor.interval) }}
+{{- end }}
+{{- end }}
+{{- if and $values.networkPolicy.enabled (not $values.daemonSet.enabled) (not $values.networkPolicy.enginePorts) }}
 {{- fail "networkPolicy.enabled would cut the model servers off, as a policy holds for whole pods; list their ports in networkPolicy.enginePorts" }}
 {{- end }}
-{{- if has (float64 .Values.port) .Values.networkPolicy.enginePorts }}
-{{- fail (printf "networkPolicy.enginePorts: %v is heptascope's own port" .Values.port) }}
+{{- if has (float64 $values.port) $values.networkPolicy.enginePorts }}
+{{- fail (printf "networkPolicy.enginePorts: %v is heptascope's own port" $values.port) }}
 {{- end }}
 {{- end }}
