@@ -9,7 +9,7 @@ DEMO ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-gpu test-engines bench format reference clean tools
+.PHONY: help demo test lint test-gpu test-engines bench previews format reference clean tools
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,8 +40,11 @@ reference: $(VENV)/.dev ## Write the pages that are made from code.
 	$(BIN)/python -m heptascope.surfaces.reference > docs/metrics.md
 	$(BIN)/heptascope rules render
 	PYTHONPATH=tests $(BIN)/python tests/support/alert_tests.py
-	PYTHONPATH=tests $(BIN)/python tests/support/helm_reference.py
 	$(BIN)/python dashboards/build.py
+	PYTHONPATH=tests $(BIN)/python tests/support/helm_reference.py
+
+previews: $(VENV)/.dev tools ## Pictures of the dashboards into previews/, drawn over a real Prometheus (minutes).
+	PYTHONPATH=tests $(BIN)/python tests/support/dashboard_preview.py previews
 
 format: $(VENV)/.dev ## Format the code.
 	$(BIN)/ruff check --fix --quiet $(SOURCES)
