@@ -13,13 +13,17 @@ from heptascope.rules.load import load
 from heptascope.signals.snapshot import EMPTY, Snapshot
 from heptascope.sources.recording import Recording
 from heptascope.sources.replay import replay_readings
+from heptascope.surfaces.alerts.catalogue import alerting
 from heptascope.surfaces.alerts.dead import as_object, dead_alerts, lines
 from heptascope.surfaces.alerts.settings import RenderSettings, load_settings
+from heptascope.surfaces.alerts.slo import INDICATORS
 from heptascope.wiring import build_pipeline
 from support.engine_pages import VLLM_032, capture
 from support.engine_server import Answer, EngineServer
 from support.heptascope_process import heptascope
 from support.recordings import all_recordings
+
+ALL = len(alerting(load())) + len(INDICATORS)
 
 
 def _seen(name: str) -> Snapshot:
@@ -61,7 +65,7 @@ def test_without_anything_all_are_dead() -> None:
     """Where nothing can be read nothing can fire, and each alert says what it lacks."""
     found = dead_alerts(load(), EMPTY, RenderSettings())
     sleeping = {"FrontendSlow", "StepTimeRegression", "PrefixCacheCollapsed", "AcceptanceCollapsed"}
-    assert 70 - len(sleeping) <= len(found)
+    assert ALL - len(sleeping) <= len(found)
     assert {Reason.NO_SOURCE} == {gap.reason for one in found for gap in one.missing}
 
 
@@ -77,11 +81,11 @@ def test_an_objective_between_two_buckets_cannot_be_watched() -> None:
 def test_people_read_reasons_and_machines_all_signals() -> None:
     """Text groups alerts by reason; JSON has every alert with every signal that it lacks."""
     found = dead_alerts(load(), _seen("kv-severe"), RenderSettings())
-    text = "\n".join(lines(found, 70))
+    text = "\n".join(lines(found, ALL))
     assert "  not_configured: speculative decoding is not configured\n" in text
-    assert text.startswith(f"{len(found)} of 70 alerts can never fire here:")
-    assert ["Each of 70 alerts can fire here."] == lines([], 70)
-    rows = {row["alert"]: row["missing"] for row in as_object(found, 70)["dead"]}
+    assert text.startswith(f"{len(found)} of {ALL} alerts can never fire here:")
+    assert [f"Each of {ALL} alerts can fire here."] == lines([], ALL)
+    rows = {row["alert"]: row["missing"] for row in as_object(found, ALL)["dead"]}
     assert {"signal", "reason", "detail"} == set(rows["SpeculationAtLargeBatch"][0])
 
 
@@ -99,4 +103,4 @@ def test_the_command_says_it_for_a_real_page(form: str) -> None:
     found = json.loads(done.stdout)
     dead = {row["alert"] for row in found["dead"]}
     assert (True, False, False) == ("GpuLost" in dead, "KVCachePreemption" in dead, "TimeToFirstTokenErrorBudgetBurn" in dead)
-    assert 70 == found["alerts"]
+    assert ALL == found["alerts"]

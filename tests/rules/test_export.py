@@ -99,3 +99,16 @@ def test_several_engines_have_their_own_series() -> None:
 def test_before_the_first_pass_there_is_nothing() -> None:
     """No verdict, no series."""
     assert ({}, None) == (Room(*ROOM_RULES).judge.values(), Room(*ROOM_RULES).judge.verdict())
+
+
+def test_a_layer_is_not_clear_because_no_trace_says_anything() -> None:
+    """Where live rules of a layer cannot be judged, a rule about traces that is clear does not make up for them; one that fires shows."""
+    traced = rule("Traced", f"heptascope_engine_trace_info * {KV} > 0.9", layer=Layer.SCHEDULING, topic="sequence-cap", kind=RuleKind.FAULT)
+    cap = rule("Cap", "heptascope_engine_sequence_limit > 0", layer=Layer.SCHEDULING, topic="sequence-cap")
+    info = ("heptascope_engine_trace_info", A, 1.0)
+    assert ["cannot-tell"] == chosen(
+        values(Room(cap, traced, hold=0.0), *BUSY, info, (KV, A, 0.1)), "heptascope_layer_state", layer="scheduling"
+    )
+    assert ["faulty"] == chosen(
+        values(Room(cap, traced, hold=0.0), *BUSY, info, (KV, A, 0.95)), "heptascope_layer_state", layer="scheduling"
+    )

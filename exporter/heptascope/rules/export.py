@@ -33,11 +33,15 @@ def _root_labels(c: Claim) -> Labels:
 
 
 def layer_states(verdict: Verdict, findings: Iterable[Finding]) -> dict[Layer, str]:
-    """Return the state of each layer: faulty, symptom, limiting, clear, or cannot-tell if none of its rules could be judged."""
+    """Return the state of each layer: faulty, symptom, limiting, clear, or cannot-tell if none of its rules could be judged.
+
+    That no trace says anything does not make a layer clear.
+    """
     firing: dict[Layer, set[RuleKind]] = {}
     judged: dict[Layer, bool] = {}
     for f in findings:
-        judged[f.rule.layer] = judged.get(f.rule.layer, False) or f.state is not FindingState.CANNOT_TELL
+        known = f.state is not FindingState.CANNOT_TELL and not f.rule.about_trace
+        judged[f.rule.layer] = judged.get(f.rule.layer, False) or known
         if f.state is FindingState.FIRING:
             firing.setdefault(f.rule.layer, set()).add(f.rule.kind)
     out = {}

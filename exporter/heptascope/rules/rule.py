@@ -66,8 +66,9 @@ GUARDS: Final[Mapping[str, str]] = {
 OF_TRACE: Final = "heptascope_engine_trace_info"
 """What every rule about a trace reads: which engine rank the served trace is of."""
 
-JOINS: Final = ("entity", "rank", "engine", "gpu")
-"""Placeholders for join labels: those of the rule's entity, of an engine rank, of an engine whatever its rank, of a GPU.
+JOINS: Final = ("entity", "rank", "engine", "gpu", "trace_rank")
+"""Placeholders for join labels: those of the rule's entity, of an engine rank, of an engine whatever its rank, of a GPU, of a rank of
+the served trace.
 
 Rendered rules put the labels of the pod (`$pod`, nothing in-process) in front, so that no pod's series meet another's.
 """
