@@ -54,7 +54,8 @@ def test_no_rule_fires_without_work(name: str) -> None:
 
 def test_what_idle_servers_may_be_told() -> None:
     """Rules without a guard speak of what is broken or wrong whether or not there is work."""
-    assert {"XidErrors", "GpuLost", "EccUncorrected", "RowRemapPending", "KVCacheSmallerThanRequest", "EngineErrors", "ClientErrors"} == {
+    hardware = {"XidErrors", "GpuRecoveryWanted", "GpusMissing", "GpuLost", "EccUncorrected", "RowRemapPending", "ProfilingStuck"}
+    assert {*hardware, "KVCacheSmallerThanRequest", "EngineErrors", "ClientErrors"} == {
         name for name in JUDGED if RULES[name].guard == "none"
     }
 

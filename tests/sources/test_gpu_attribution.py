@@ -120,6 +120,19 @@ def test_expected_is_configured_or_the_most_that_were_seen() -> None:
         assert {"heptascope_gpus_visible": 1.0, "heptascope_gpus_expected": expected} == found
 
 
+def test_expected_does_not_hold_what_was_the_nodes() -> None:
+    """Once it is told which GPUs are the pod's, the others are not expected any more."""
+    clock, answers = FakeClock(), ["the engine is not up yet"]
+    attribution = Attribution([lambda: Owned(frozenset({BOARD}), POD, "environment") if len(answers) > 1 else answers[0]], clock)
+    source = Attributed(Given(reading(BOARD, OTHER)), attribution)
+    before = {s.name: s.value for s in source.read(1.0).samples if not s.labels}
+    answers.append("up")
+    clock.t += 20.0
+    after = {s.name: s.value for s in source.read(21.0).samples if not s.labels}
+    assert [2.0, 1.0] == [found["heptascope_gpus_expected"] for found in (before, after)]
+    assert 1.0 == after["heptascope_gpus_visible"]
+
+
 def test_the_first_way_that_answers_counts_and_stays() -> None:
     """Ways are asked in order and again after a while; what was found stays while the engine restarts."""
     clock, answers = FakeClock(), ["first fails", Owned(frozenset({BOARD}), POD, "second")]

@@ -125,7 +125,7 @@ class Attributed:
         """Read `inner`; `expected` is how many GPUs should answer (None: the most that were seen)."""
         self.inner, self._attribution, self._expected = inner, attribution, expected
         self.name, self.interval, self.timeout = inner.name, inner.interval, inner.timeout
-        self._most = 0
+        self._most, self._counted_of = 0, Owned(None, NODE, "")
         self.owned: Owned | None = None  # as of the last read
 
     @property
@@ -152,12 +152,15 @@ class Attributed:
         ups = [sample.value for sample in samples if sample.name == _UP]
         boards = any(sample.name == _UP for sample in reading.samples)
         if boards:
-            samples += self._counted(int(sum(ups)))
+            samples += self._counted(int(sum(ups)), allowed.owned)
         if boards and not ups:
             missing.append(Missing(_UP, Reason.NO_SOURCE, f"none of the pod's GPUs ({allowed.how}) is among those that are visible"))
         return replace(reading, samples=samples, missing=missing, raw=_raw(reading, allowed))
 
-    def _counted(self, visible: int) -> list[Sample]:
+    def _counted(self, visible: int, owned: Owned) -> list[Sample]:
+        """Count anew where it turns out whose the GPUs are: the rest of the node does not belong to what is expected."""
+        if (owned.ids, owned.scope) != (self._counted_of.ids, self._counted_of.scope):
+            self._most, self._counted_of = 0, owned
         self._most = max(self._most, visible)
         return [Sample(_VISIBLE, (), float(visible)), Sample(_EXPECTED, (), float(self._expected or self._most))]
 

@@ -14,7 +14,6 @@ export const rules = {
   PcieLinkDegraded: "负载下 PCIe 链路比显卡与插槽所能达到的更窄或更慢。",
   PcieReplays: "PCIe 数据包不断重发，链路有问题。",
   XidErrors: "驱动报告了表示硬件故障的 XID 错误。",
-  RecentXid: "此 GPU 在最近一小时内发生过 XID 错误。",
   GpuRecoveryWanted: "驱动要求重置或排空此 GPU，或重启节点。",
   GpusMissing: "应答的 GPU 少于应有的数量。",
   GpuLost: "GPU 不再应答：已掉线或等待重置。",
@@ -116,8 +115,8 @@ export const page = {
   none: "无", nothing_to_fix: "无需处理", on: "{0}（{1}）", also: "另有", next: "下一步", for_ago: "已 {0}",
   engine: "引擎", engines: "引擎", gpu: "GPU", gpus: "GPU", rank: "rank", model: "模型", no_engine: "还没有读到任何引擎。",
   ttft: "TTFT p95", itl: "token 间延迟 p95", tokens: "生成 token", requests: "请求", saturation: "饱和度",
-  objective: "目标 {0}", no_objective: "未设目标", over: "超出目标", within: "在目标内",
-  median: "中位数 {0}", prompt: "prompt {0}", run: "运行", wait: "等待", binds_first: "最先到顶：{0}", busiest: "最忙：{0}，达可达值的 {1}",
+  objective: "目标 {0}", no_objective: "未设目标", over: "未达到", within: "达到",
+  median: "中位数 {0}", prompt: "prompt {0}", run: "运行", wait: "等待", binds_first: "最先到顶：{0}", busiest: "{0} {1}", of_had: "最忙的资源，占其可达值的比例",
   limit_kv_cache: "KV cache", limit_sequences: "并发名额", limit_compute: "tensor core", limit_slo: "延迟目标", c_limits: "各上限的饱和度",
   present: "本页显示当前数据。", runbook_english: "（运行手册为英文）", in_english: "（来源为英文）",
   no_value: "目前读不到", no_traffic: "最近 10 秒没有请求",
@@ -134,7 +133,7 @@ export const page = {
   clear: "正常", partly: "部分正常", limiting: "瓶颈", faulty: "故障", symptom: "症状", firing: "触发", pending: "待定",
   judged: "{1} 条规则判断了 {0} 条", all_judged: "{0} 条规则全部已判断", lacks: "{1} 条规则中 {0} 条缺信号",
   limits: "限制吞吐", fails: "根因", follows: "由 {0} 引起", felt: "用户可感知", only_one: "单 GPU：无可分摊",
-  minutes_ago: "10 分钟前", now: "现在",
+  minutes_ago: "{0} 前", now: "现在",
   back: "所有层", rules: "规则", graph: "此刻的因果", no_graph: "本层没有触发的规则。",
   evidence: "证据", signal: "信号", value: "数值", threshold: "规则", trend: "最近十分钟", context: "供参考",
   thresholds: "阈值及其来源", explains: "可解释", explained_by: "可由其解释", steps: "下一步", copy: "复制", copied: "已复制",
@@ -296,7 +295,7 @@ export const steps = {
   "Fewer at once: --max-num-seqs at about capacity / tokens per sequence. Or more room: --kv-cache-dtype fp8, --gpu-memory-utilization up.":
     "减少并发：--max-num-seqs 约为 容量 / 每序列 token 数。或更多空间：--kv-cache-dtype fp8，提高 --gpu-memory-utilization。",
   "--schedule-conservativeness 1.3 (up), --max-running-requests down, --kv-cache-dtype fp8_e5m2.":
-    "把 --schedule-conservativeness 提高到 1.3，调低 --max-running-requests，--kv-cache-dtype fp8_e5m2。",
+    "--schedule-conservativeness 1.3（调高），调低 --max-running-requests，--kv-cache-dtype fp8_e5m2。",
   "capacity_scheduler_policy GUARANTEED_NO_EVICT, or lower --max_batch_size.":
     "capacity_scheduler_policy GUARANTEED_NO_EVICT，或调低 --max_batch_size。",
   "Do not raise the sequence cap: more running requests mean more preemption.":
@@ -372,7 +371,7 @@ export const steps = {
   "Raise the container's CPU request and limit to at least 2 + number of GPUs, equal, integer (static CPU manager pins them).":
     "把容器的 CPU request 与 limit 提高到至少 2 + GPU 数，两者相等且为整数（static CPU manager 会绑核）。",
   "Find who shares the cores: pidstat 1, taskset -pc PID of the engine; move batch jobs away, widen the affinity.":
-    "找出谁在共用这些核：pidstat 1，taskset -pc 引擎的 PID；移走批处理任务，放宽亲和性。",
+    "找出谁在共用这些核：pidstat 1，taskset -pc PID（引擎的）；移走批处理任务，放宽亲和性。",
   "Raise resources.limits.cpu of the engine's container, or remove the CPU limit and keep the request.":
     "提高引擎容器的 resources.limits.cpu，或去掉 CPU limit 只保留 request。",
   "A faster core (frequency, no neighbours on its sibling), --async-scheduling on, fewer front-end duties in the core: --api-server-count 2; for small models several replicas on one GPU or --data-parallel-size.":
