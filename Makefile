@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
-SOURCES := exporter tests dashboards
+SOURCES := exporter tests dashboards docker
 DEMO ?=
 
 .DEFAULT_GOAL := help
