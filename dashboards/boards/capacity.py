@@ -86,7 +86,7 @@ def _now() -> Row:
             f"sum ({_JOULES} * {_TOKENS}) / sum ({_TOKENS})",
             "joule",
             "Energy of the GPUs for each generated token; idle time counts.",
-            "1 to 5 J for an 8B model at a good batch.",
+            "0.05 to 0.2 J for models of 1B to 8B at a good batch, some joules for single requests.",
             "it falls with larger batches and with quantised weights.",
             "No tokens in this time, or no GPU that reports energy.",
         ),
@@ -173,8 +173,9 @@ def _money() -> Row:
         "Energy of a generated token",
         (Query(_JOULES, DEPLOYMENT_NAME),),
         "joule",
+        log=True,
         shows="Joules of the GPUs for each generated token. A card that serves several engines is shared out evenly.",
-        normal="falls as the batch grows; many joules at night, when the card idles.",
+        normal="falls as the batch grows; many joules at night, when the card idles. The axis is logarithmic.",
         act="compare deployments of one model: the dearer one has smaller batches or a slower layer.",
         empty="No tokens in this time, or no GPU that reports energy.",
     )
@@ -190,7 +191,7 @@ def _money() -> Row:
         shows="In your currency, at the prices chosen above: energy, and hours of all cards that are there.",
         normal="cards are 10 to 50 times dearer than their energy; both fall with the load.",
         act="dear at night: scale down. Dear at full load: see which layer limits.",
-        stacked=True,
+        log=True,
         decimals=2,
         empty="No tokens in this time.",
     )

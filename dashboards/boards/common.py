@@ -6,7 +6,7 @@ from typing import Final
 
 from boards.limits import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Limit
 from boards.panel import Column, Panel, Query, Row, State
-from boards.promql import ENGINE_NAME, PLACE, POD_NAME, by, coded, exact, findings, of_model, rate, sel
+from boards.promql import ENGINE_NAME, PLACE, POD_NAME, by, coded, exact, findings, of_model, rate, sel, worst
 from heptascope.model import Layer
 from heptascope.rules.export import LAYER_STATES
 from heptascope.surfaces.words import LAYER_WORDS
@@ -24,10 +24,8 @@ _STATE_COLORS: Final = {"clear": GREEN, "limiting": BLUE, "symptom": PURPLE, "fa
 STATES: Final[tuple[State, ...]] = tuple((state, _STATE_COLORS[state]) for state in LAYER_STATES)
 EACH_ENGINE: Final = (*PLACE, "engine")
 
-KEEP: Final = (
-    "${datasource:queryparam}&${cluster:queryparam}&${namespace:queryparam}&${workload:queryparam}&${job:queryparam}&${model:queryparam}"
-)
-"""The part of a drill-down's URL that keeps the wider variables; the narrow ones are added by the link."""
+_KEPT: Final = ("datasource", "cluster", "namespace", "workload", "job", "model")
+"""Variables that a drill-down carries on; the narrow ones are chosen by the link."""
 
 RUNBOOK: Final = ("Runbook", "${runbooks}/${__data.fields.Rule}.md")
 SEVERITIES: Final = (("info", "semi-dark-yellow"), ("warning", ORANGE), ("critical", RED))
@@ -40,8 +38,8 @@ def uid(layer: str) -> str:
 
 def drill(board: str, **values: str) -> str:
     """Return the URL of a board at the same time and place, narrowed by `values`."""
-    narrow = "".join(f"&var-{name}={value}" for name, value in values.items())
-    return f"/d/{board}?{KEEP}{narrow}&${{__url_time_range}}"
+    kept = [f"${{{name}:queryparam}}" for name in _KEPT if name not in values]
+    return f"/d/{board}?{'&'.join((*kept, *(f'var-{name}={value}' for name, value in values.items())))}&${{__url_time_range}}"
 
 
 def state_row(layer: Layer, *beside: Panel) -> Row:
@@ -50,12 +48,14 @@ def state_row(layer: Layer, *beside: Panel) -> Row:
 
 
 def _state(layer: Layer) -> Panel:
+    states = coded("heptascope_layer_state", "state", LAYER_STATES, EACH_ENGINE, layer=layer)
+    trouble = sel("heptascope_layer_state", layer=layer, state="=~faulty|symptom")
     return Panel(
         "timeline",
         f"State of the {layer} layer",
-        (Query(coded("heptascope_layer_state", "state", LAYER_STATES, EACH_ENGINE, layer=layer), f"{POD_NAME} {{{{engine}}}}"),),
+        (Query(f"{states}\nand on ({by(EACH_ENGINE)}) {worst(20, trouble, EACH_ENGINE)}", f"{POD_NAME} {{{{engine}}}}"),),
         "short",
-        shows=f"{LAYER_WORDS[layer]} One line for each engine: what the rules of this layer say.",
+        shows=f"{LAYER_WORDS[layer]} What the rules of this layer say of each engine; of more than twenty, of those in trouble longest.",
         normal="clear, or limiting: a server at work always has one layer that limits it.",
         act="faulty or symptom: read the table beside it. cannot-tell: the board heptascope / Exporter names the missing signals.",
         empty="No verdict: heptascope is not scraped, or finds no engine.",

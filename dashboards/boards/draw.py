@@ -81,8 +81,13 @@ def _timeseries(panel: Panel) -> timeseries.Panel:
         .span_nulls(False)
         .fill_opacity(60 if panel.stacked else 0)
         .line_width(1)
-        .min(0)
     )
+    if panel.log:
+        drawn.scale_distribution(common.ScaleDistributionConfig().type(shared.ScaleDistribution.LOG).log(10))
+    else:
+        drawn.min(0)
+    if panel.limits and panel.top is None:
+        drawn.axis_soft_max(max(limit.value for limit in panel.limits))
     if panel.limits:
         drawn.thresholds_style(common.GraphThresholdsStyleConfig().mode(shared.GraphThresholdsStyleMode.DASHED))
     if panel.stacked:

@@ -17,12 +17,15 @@ _SKEW: Final = f"abs({sel(_H + 'clock_timestamp_seconds')} - timestamp({sel(_H +
 
 
 def _sources() -> Row:
+    each = (*PLACE, "source")
+    ups = f"1 + max by ({by(each)}) ({sel(_H + 'source_up')})"
+    lost = f"1 - max by ({by(each)}) (avg_over_time({sel(_H + 'source_up')}[$__range] @ end()))"
     up = Panel(
         "timeline",
         "Sources",
-        (Query(f"1 + max by ({by(PLACE)}, source) ({sel(_H + 'source_up')})", _SOURCE),),
+        (Query(f"{ups}\nand on ({by(each)}) topk(20, {lost})", _SOURCE),),
         "short",
-        shows="Whether the last read of each source succeeded.",
+        shows="Whether the last read of each source succeeded; of more than twenty, those that were down longest.",
         normal="up.",
         act="`heptascope check` in the pod tells what is wrong with the source, in one line.",
         states=(("down", RED), ("up", GREEN)),
@@ -177,17 +180,22 @@ def _which() -> Row:
     )
     quality = Panel(
         "table",
-        "Kinds of sources",
-        (Query(f"count by (kind, quality) ({sel(_H + 'source_info')})", ""),),
+        "Which sources",
+        (Query(f"count by (kind, source, quality) ({sel(_H + 'source_info')})", ""),),
         "short",
-        shows="Which kinds of source are in use, and whether their ratios are exact or approximate.",
+        shows="Which sources are in use, and whether their ratios are exact or approximate.",
         normal="exact for gpm; approximate for DCGM and dcgm-exporter.",
         act="nvml alone has no profiling counters: many rules of Hardware and Operator cannot be judged.",
         width=8,
         empty=_NONE,
-        columns=(Column("kind", "Kind"), Column("quality", "Quality"), Column("Value", "Sources", "short", width=90)),
+        columns=(
+            Column("kind", "Kind"),
+            Column("source", "Source"),
+            Column("quality", "Quality"),
+            Column("Value", "Pods", "short", width=90),
+        ),
     )
-    return Row("Which versions, which sources?", ((skew, versions, quality),))
+    return Row("Versions and clocks", ((skew, versions, quality),))
 
 
 def board() -> Board:

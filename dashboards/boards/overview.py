@@ -134,13 +134,13 @@ def _deployments() -> Row:
         empty=_NO_EXPORTER,
         links=(_DEPLOYMENT_LINK,),
     )
-    share = rec("cluster_namespace_workload_layer:heptascope_limiter:share")
+    count = rec("cluster_namespace_workload_model_layer:heptascope_limiter:count")
     limiter = Panel(
         "timeseries",
         "Which layer limits",
-        (Query(f"avg by (layer) ({share})", "{{layer}}"),),
+        (Query(f"sum by (layer) ({count}) / scalar(sum ({count}))", "{{layer}}"),),
         "percentunit",
-        shows="Share of the working engines that each layer limits, mean over deployments.",
+        shows="Share of the working engines that each layer limits.",
         normal="mostly hardware: a well-run server waits for its card.",
         act="any other colour is work that the card could do and does not: click it for that layer's board.",
         stacked=True,
@@ -154,7 +154,8 @@ def _deployments() -> Row:
 
 def _roots() -> Panel:
     labels = ("rule", "layer", "severity", "namespace", "workload", "pod", "instance", "engine", "rank", "gpu")
-    layer = ("Board of this layer", drill("heptascope-${__data.fields.Layer}", pod="${__data.fields.Pod}"))
+    here = {"workload": "${__data.fields.Deployment}", "pod": "${__data.fields.Pod}"}
+    layer = ("Board of this layer", drill("heptascope-${__data.fields.Layer}", **here))
     return Panel(
         "table",
         "Root faults now",
@@ -171,7 +172,7 @@ def _roots() -> Panel:
             Column("layer", "Layer", link=layer, width=120),
             Column("namespace", "Namespace"),
             Column("workload", "Deployment"),
-            Column("pod", "Pod", link=("This pod", drill("heptascope-overview", pod="${__data.fields.Pod}"))),
+            Column("pod", "Pod", link=("This pod", drill("heptascope-overview", **here))),
             Column("instance", "Instance"),
             Column("engine", "Engine", width=110),
             Column("rank", "Rank", width=70),

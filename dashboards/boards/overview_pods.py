@@ -7,25 +7,26 @@ from typing import Final
 from boards.common import LAYER_COLORS, drill
 from boards.limits import ORANGE, Mark, number
 from boards.panel import Column, Panel, Query, Row, State
-from boards.promql import DEPLOYMENT, DEPLOYMENT_NAME, PLACE, POD_NAME, by, coded, quantile, rec, sel
+from boards.promql import DEPLOYMENT, DEPLOYMENT_NAME, PLACE, POD_NAME, by, coded, quantile, rec, sel, worst
 from heptascope.model import Layer
 
 _WHERE: Final = ("cluster", "namespace", "workload", "pod", "instance")
 _E: Final = "heptascope_engine_"
 _NO_RULES: Final = "Load alerts/rules/*.yaml into Prometheus: this is recorded there."
 _DEGRADED: Final = sel("heptascope_verdict", state="degraded")
-_TIME_DEGRADED: Final = f"max by ({by(_WHERE)}) (avg_over_time({_DEGRADED}[$__range]))"
 _LAYERS: Final[tuple[State, ...]] = tuple((str(layer), color) for layer, color in LAYER_COLORS.items())
-_POD_LINK: Final = ("This pod", drill("heptascope-overview", pod="${__field.labels.pod}", instance="${__field.labels.instance}"))
 
 
-def _worst(many: int, at: str = "") -> str:
-    """Return the pods that were degraded longest; `at` fixes the time, so that every step of a graph has the same ones."""
-    return f"topk({many}, max by ({by(_WHERE)}) (avg_over_time({_DEGRADED}[$__range]{at})))"
+def _labels(*names: str) -> dict[str, str]:
+    """Return Grafana's placeholders for labels of the series that is clicked."""
+    return {name: f"${{__field.labels.{name}}}" for name in names}
+
+
+_POD_LINK: Final = ("This pod", drill("heptascope-overview", **_labels("namespace", "workload", "pod", "instance")))
 
 
 def _among(expr: str, many: int) -> str:
-    return f"({expr})\nand on ({by(_WHERE)}) {_worst(many)}"
+    return f"({expr})\nand on ({by(_WHERE)}) {worst(many, _DEGRADED, _WHERE)}"
 
 
 def _work() -> Row:
@@ -72,7 +73,7 @@ def _table(states: tuple[State, ...], verdicts: tuple[str, ...]) -> Panel:
         "table",
         "Worst five pods",
         (
-            Query(_worst(5), ""),
+            Query(worst(5, _DEGRADED, _WHERE), ""),
             Query(_among(coded("heptascope_verdict", "state", verdicts, _WHERE), 5), ""),
             Query(_among(limiter, 5), ""),
             Query(_among(f"max by ({by(_WHERE)}) ({sel('heptascope_saturation_ratio')})", 5), ""),
@@ -86,7 +87,11 @@ def _table(states: tuple[State, ...], verdicts: tuple[str, ...]) -> Panel:
         width=24,
         empty="heptascope is not scraped here.",
         columns=(
-            Column("pod", "Pod", link=("This pod", drill("heptascope-overview", pod="${__data.fields.Pod}"))),
+            Column(
+                "pod",
+                "Pod",
+                link=("This pod", drill("heptascope-overview", workload="${__data.fields.Deployment}", pod="${__data.fields.Pod}")),
+            ),
             Column("instance", "Instance"),
             Column("workload", "Deployment"),
             Column(
@@ -103,7 +108,7 @@ def _table(states: tuple[State, ...], verdicts: tuple[str, ...]) -> Panel:
 
 
 def _timelines(states: tuple[State, ...], verdicts: tuple[str, ...]) -> tuple[Panel, Panel]:
-    chosen = f"\nand on ({by(_WHERE)}) {_worst(10, ' @ end()')}"
+    chosen = f"\nand on ({by(_WHERE)}) {worst(10, _DEGRADED, _WHERE)}"
     engine = f"{POD_NAME} {{{{engine}}}}"
     labels = (*PLACE, "engine")
     verdict = Panel(

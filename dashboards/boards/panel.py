@@ -47,7 +47,7 @@ class Panel:
 
     `shows` says what it shows, `normal` what is normal, `act` what to do otherwise; the meaning of each signal and of each line
     is added from the signal table and the catalogue. `states` are the codes from 1 on. `empty` stands where nothing can be drawn.
-    `top` fixes the upper end of the axis. `links` are pairs of title and URL on each series.
+    `top` fixes the upper end of the axis, `log` makes it logarithmic. `links` are pairs of title and URL on each series.
     """
 
     kind: Kind
@@ -64,6 +64,7 @@ class Panel:
     columns: tuple[Column, ...] = ()
     top: float | None = None
     stacked: bool = False
+    log: bool = False
     base: str = ""
     decimals: int | None = None
     links: tuple[tuple[str, str], ...] = ()

@@ -79,8 +79,8 @@ def mean(histogram: str, **fixed: str) -> str:
 
 
 def quantile(q: str, histogram: str, labels: tuple[str, ...] = RANK) -> str:
-    """Return a quantile of a histogram, for each set of `labels`."""
-    return f"histogram_quantile({q}, sum by ({by((*labels, 'le'))}) ({rate(histogram + '_bucket')}))"
+    """Return a quantile of a histogram, for each set of `labels`; nothing where nothing was observed."""
+    return f"(histogram_quantile({q}, sum by ({by((*labels, 'le'))}) ({rate(histogram + '_bucket')})) >= 0)"
 
 
 def of_model(expr: str, *, rank: bool = True) -> str:
@@ -97,6 +97,11 @@ def of_pods(expr: str) -> str:
 def named(parts: Sequence[tuple[str, str]]) -> str:
     """Return several numbers as one query: pairs of a name, which becomes the label `what`, and an expression without labels."""
     return "\nor ".join(f'label_replace({expr}, "what", "{name}", "", "")' for name, expr in parts)
+
+
+def worst(many: int, expr: str, labels: tuple[str, ...]) -> str:
+    """Return which `labels` had most of the range vector `expr` over the whole time range: the same ones at every step of a graph."""
+    return f"topk({many}, sum by ({by(labels)}) (avg_over_time({expr}[$__range] @ end())))"
 
 
 def with_place(expr: str) -> str:

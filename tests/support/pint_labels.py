@@ -83,6 +83,8 @@ def recorded_labels(name: str) -> frozenset[str]:
 
 def _aggregated(expr: Any) -> frozenset[str]:
     inner = labels_of(expr.expr) or frozenset()
+    if str(expr.op).strip() in ("topk", "bottomk"):  # they choose elements and leave them as they are
+        return inner
     if expr.modifier is None:
         return frozenset()
     named = frozenset(expr.modifier.labels)
