@@ -18,7 +18,7 @@ BF16_FLOPS, FP8_FLOPS, FP32_FLOPS = 4096, 8192, 256
 
 
 class Case(NamedTuple):
-    """Work of `kind` fills `what`, at most `per_clock` operations an SM and clock; NVML may tell a clock so much above the counted one."""
+    """Work of `kind` fills `what`, at most `per_clock` operations an SM and clock; NVML's clock may be `clock_above` the counted one."""
 
     kind: str
     what: str

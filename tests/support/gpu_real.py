@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +29,9 @@ class Sources(NamedTuple):
 
 
 @contextmanager
-def opened(interval: float = 1.0, nvml: Any = None) -> Iterator[Sources]:
+def opened(interval: float = 1.0, nvml: Any = None, devices: Sequence[str] = ()) -> Iterator[Sources]:
     """Give a pair of sources and close it."""
-    pair = Sources(*nvml_sources(interval, nvml=nvml))
+    pair = Sources(*nvml_sources(interval, devices=devices, nvml=nvml))
     try:
         yield pair
     finally:
