@@ -31,6 +31,13 @@ def test_there_are_ten_boards() -> None:
     )
 
 
+def test_every_board_is_described() -> None:
+    """docs/dashboards.md has a paragraph for each board, under the board's title and uid."""
+    page = (FOLDER.parents[1] / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    for uid, board in boards().items():
+        assert f"**{board['title'].removeprefix('heptascope / ')}** (`{uid}`)" in page
+
+
 def test_what_is_committed_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     """`build.py --check` finds no difference."""
     assert 0 == build.main(["--check"])
