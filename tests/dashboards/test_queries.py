@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 
 import pytest
 
+from heptascope.signals.schema import SCHEMA
+from heptascope.signals.schema_row import Kind
 from heptascope.sources.prometheus_api import PrometheusApi
 from heptascope.surfaces.dashboards.board import Board, Panel, Target, load_boards
-from heptascope.surfaces.dashboards.empty import has_values
+from heptascope.surfaces.dashboards.empty import Cause, has_values, look
 from heptascope.surfaces.dashboards.needs import metrics
 from heptascope.surfaces.dashboards.scope import Scope, answer, choose, marks
 from heptascope.surfaces.dashboards.unfilled import Unfilled, unfilled
 from support.dashboard_fleet import ACTIVE, END, FLEET
+from support.dashboard_preview import page
 from support.dashboard_world import world
 
 pytestmark = pytest.mark.timeout(300)
@@ -41,7 +45,7 @@ def moments(board: Board) -> list[float]:
 def filled(board: Board, panel: Panel, target: Target, api: PrometheusApi) -> bool:
     """Whether a query has values at one of the moments, with All chosen for every variable."""
     looks = (choose(board, api, scope(t))[0] for t in moments(board))
-    return any(has_values(answer(target, api, look)) for look in looks)
+    return any(has_values(answer(target, api, one)) for one in looks)
 
 
 def queries(board: Board) -> Iterator[tuple[Panel, Target]]:
@@ -80,7 +84,7 @@ def test_marks_are_drawn_where_something_was_found(uid: str, api: PrometheusApi)
     """No annotation query fails, and each has marks within the hour unless the list says why not."""
     board = BOARDS[uid]
     looks = [choose(board, api, scope(t))[0] for t in moments(board)]
-    empty = {note.name for note in board.annotations if not any(marks(note, api, look) for look in looks)}
+    empty = {note.name for note in board.annotations if not any(marks(note, api, one) for one in looks)}
     assert {entry.panel for entry in unfilled() if listed(entry, uid)} >= empty
 
 
@@ -89,9 +93,9 @@ def test_marks_are_drawn_where_something_was_found(uid: str, api: PrometheusApi)
 def test_chosen_pods_are_the_only_ones_shown(uid: str, pods: tuple[str, ...], api: PrometheusApi) -> None:
     """With one pod, or several, chosen no query fails, and none shows another pod."""
     board = BOARDS[uid]
-    look, _ = choose(board, api, scope(), {"pod": pods})
+    looked, _ = choose(board, api, scope(), {"pod": pods})
     for panel, target in queries(board):
-        shown = {one.labels["pod"] for one in answer(target, api, look) if "pod" in one.labels}
+        shown = {one.labels["pod"] for one in answer(target, api, looked) if "pod" in one.labels}
         assert shown <= set(pods), f"{panel.title} {target.ref}: {sorted(shown - set(pods))}"
 
 
@@ -100,11 +104,11 @@ def test_a_layers_board_shows_the_fault_of_the_pod_that_has_it(layer: str, api: 
     """On the board of a layer, with the pod chosen that has a fault there, what is found and the layer's state are on the panels."""
     pod, t = ACTIVE[layer]
     board = next(board for uid, board in BOARDS.items() if uid.endswith(layer))
-    look, _ = choose(board, api, scope(t), {"pod": (pod,)})
+    looked, _ = choose(board, api, scope(t), {"pod": (pod,)})
     findings = [
-        (panel.title, has_values(answer(target, api, look)))
+        (panel.title, has_values(answer(target, api, looked)))
         for panel, target in queries(board)
-        if {"heptascope_finding", "heptascope_layer_state"} & set(metrics(look.put_in(target.expr, target.interval)))
+        if {"heptascope_finding", "heptascope_layer_state"} & set(metrics(looked.put_in(target.expr, target.interval)))
     ]
     assert findings
     assert [] == [title for title, shown in findings if not shown]
@@ -119,9 +123,27 @@ def test_the_list_speaks_of_what_there_is() -> None:
         assert entry.why
 
 
+@each_board
+def test_a_board_can_be_drawn(uid: str, api: PrometheusApi) -> None:
+    """The preview knows every kind of panel, transformation and matcher of a board, and shows each title."""
+    board = BOARDS[uid]
+    text = page(board, api, scope())
+    assert [] == [panel.title for panel in board.panels if f"<h2>{html.escape(panel.title)}</h2>" not in text]
+    assert "preview, not Grafana" in text
+
+
+def test_whatever_is_empty_is_explained(api: PrometheusApi) -> None:
+    """`heptascope check --dashboards` finds no panel of the fleet's Prometheus without a cause that lies in the fleet."""
+    found = [gap for one in look(load_boards(), api, scope()) for gap in one.empty]
+    assert not {Cause.NOT_SCRAPED, Cause.NO_RULES, Cause.NO_TRAFFIC, Cause.QUERY} & {gap.cause for gap in found}
+    history = next(gap for gap in found if gap.cause == Cause.NO_HISTORY)
+    assert "needs three weeks of history" == history.detail
+
+
 def test_the_fleet_is_whole(api: PrometheusApi) -> None:
     """All pods are scraped to the end of the hour, and their counters never fall."""
     up = api.instant("up", END)
     assert {pod.name for pod in FLEET} == {one.labels["pod"] for one in up}
-    falls = api.instant('sum by (__name__) (resets({__name__=~"heptascope_.*_total", __name__!~".*process_cpu.*"}[65m])) > 0', END)
-    assert [] == [one.labels for one in falls]
+    counters = [name for name, row in SCHEMA.items() if row.kind is Kind.COUNTER and row.suppliers != ("self",)]
+    falls = [name for name in counters if api.instant(f"sum(resets({name}[65m])) > 0", END)]
+    assert [] == falls

@@ -15,6 +15,7 @@ START, END = 1_795_968_300, 1_795_972_200
 
 HOUR = END - 3600
 _MINUTE = 60
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class Pod:
 
 
 FLEET = (
-    Pod("chat", "assistant", 0, (("mixed-near-sat", 33), ("kv-severe", 17), ("mixed-near-sat", 0))),
-    Pod("chat", "assistant", 1, (("decode-c64", 25), ("mixed-over-sat", 20), ("decode-c64", 0))),
+    Pod("chat", "assistant", 0, (("decode-c64", 33), ("kv-severe", 17), ("decode-c64", 0))),
+    Pod("chat", "assistant", 1, (("decode-c256", 25), ("mixed-over-sat", 20), ("decode-c256", 0))),
     Pod("chat", "assistant", 2, (("prefix-hot", 40), ("prefix-off", 12), ("prefix-hot", 0))),
-    Pod("chat", "copilot", 0, (("ngram-high", 30), ("ngram-low", 0))),
-    Pod("chat", "copilot", 1, (("draft-good", 35), ("draft-bad-c64", 0))),
+    Pod("chat", "copilot", 0, (("ngram-high", 0),)),
+    Pod("chat", "copilot", 1, (("ngram-high", 35), ("draft-bad-c64", 0))),
     Pod("batch", "extract", 0, (("prefill-8k", 22), ("eager-b8", 22), ("seqs8-c64", 0))),
     Pod("batch", "extract", 1, (("idle", 20), ("tokenize-heavy", 20), ("cpu-starved", 20), ("aborts", 0))),
     Pod("batch", "research", 0, (("tp2-c64", 30), ("tp2-straggler", 20), ("tp2-c64", 0))),
@@ -85,11 +86,18 @@ class _Target:
         if number != self._playing:
             self._offsets = {series: self._shown.get(series, value) - value for series, value in page.items() if counts(series)}
             self._playing = number
-        self._shown = {series: value + self._offsets.get(series, 0.0) for series, value in page.items()}
+        self._shown = {series: self._continued(series, value) for series, value in page.items()}
         for series, value in self._shown.items():
             yield f"{self._head(series)} {number_text(float(t) if series == CLOCK else value)} {t}\n"
         for name, value in (("up", 1), ("scrape_samples_scraped", len(page))):
             yield f"{self._head((name, ()))} {value} {t}\n"
+
+    def _continued(self, series: Series, value: float) -> float:
+        """Return a value as it goes on from what was shown; a counter that stands must not fall by what rounding takes from it."""
+        if series not in self._offsets:
+            return value
+        before, now = self._shown.get(series, 0.0), value + self._offsets[series]
+        return before if 0.0 < before - now < _ROUNDING * before else now
 
     def _head(self, series: Series) -> str:
         if series not in self._heads:

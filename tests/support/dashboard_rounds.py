@@ -16,18 +16,18 @@ from heptascope.model import Labels, SourceStatus
 from heptascope.pipeline import Pipeline
 from heptascope.signals.schema import HISTOGRAM_SUFFIXES
 from heptascope.signals.snapshot import Snapshot
-from heptascope.sources.base import SourceError
-from heptascope.sources.playback import ReplaySource, replay_sources
+from heptascope.sources.base import Source, SourceError
+from heptascope.sources.playback import replay_sources
 from heptascope.sources.recording import Recording
 from heptascope.surfaces.own import own_values
 from heptascope.surfaces.prometheus import SnapshotCollector
 from heptascope.wiring import build_pipeline
-from support.recordings import all_recordings
+from support.dashboard_told import told, trace_sources
 
 Series = tuple[str, Labels]
 Frame = Mapping[Series, float]
 CLOCK: Series = ("heptascope_clock_timestamp_seconds", ())
-WARM_SECONDS = 15
+WARM_SECONDS = 12
 """Longer than the windows and holds of rules."""
 
 _COUNTS = ("_total", *HISTOGRAM_SUFFIXES)
@@ -54,19 +54,25 @@ def counts(series: Series) -> bool:
 @cache
 def round_of(name: str) -> Round:
     """Play a recording and return its round."""
-    recording = Recording.open(all_recordings()[name])
-    feeds = [_Feed(source) for source in replay_sources(recording)]
+    recording = told(name)
+    with trace_sources(name, recording.steady.start) as traces:
+        frames = _frames(recording, [_Feed(source) for source in (*replay_sources(recording), *traces)])
+    length = len(frames) - WARM_SECONDS
+    before, last = frames[-length - 1], frames[-1]
+    growth = {series: value - before.get(series, value) for series, value in last.items() if counts(series)}
+    return Round(tuple(frames[-length:]), growth)
+
+
+def _frames(recording: Recording, feeds: list[_Feed]) -> list[Frame]:
+    """Return the pages of the end of the first round and of the second one."""
     pipeline = build_pipeline(Settings(), {})
-    length = _length(recording)
-    frames: list[Frame] = []
+    length, frames = _length(recording), []
     for second in range(2 * length):
         now = recording.steady.start + second
         statuses = [feed.read(pipeline, now) for feed in feeds]
         if second >= length - WARM_SECONDS:  # what is read counts from the start; verdicts need no more than their windows
             frames.append(_page(pipeline.step(now, statuses), now))
-    before, last = frames[-length - 1], frames[-1]
-    growth = {series: value - before.get(series, value) for series, value in last.items() if counts(series)}
-    return Round(tuple(frames[-length:]), growth)
+    return frames
 
 
 def _length(recording: Recording) -> int:
@@ -78,7 +84,7 @@ def _length(recording: Recording) -> int:
 class _Feed:
     """One source, and how it fares."""
 
-    def __init__(self, source: ReplaySource) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._failures = 0
         self._good: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from heptascope.sources.prometheus_api import PrometheusApi
 from heptascope.surfaces.alerts.model import Recording
 from heptascope.surfaces.dashboards.needs import metrics, recordings
 from heptascope.surfaces.prometheus import number_text
-from support.dashboard_fleet import END, START, head, write
+from support.dashboard_fleet import END, FLEET, START, Pod, head, write
 from support.prometheus import promtool, running_prometheus
 
 RULE_SECONDS = 60.0
@@ -32,25 +32,31 @@ def stages() -> list[list[Recording]]:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[PrometheusApi]:
-    """Fill a Prometheus and run it."""
+def world(folder: Path, fleet: Sequence[Pod] = FLEET, start: int = START, *, rules: bool = True) -> Iterator[PrometheusApi]:
+    """Fill a Prometheus with what a fleet does from `start` to END, and with what the rules record of it; run it."""
     source, storage = folder / "fleet.om", folder / "storage"
     with source.open("w", encoding="utf-8") as file:
-        write(file)
+        write(file, fleet, start)
     _store(source, storage)
-    for stage in stages():
-        with running_prometheus(folder, storage=storage, flags=LOOKBACK) as server, PrometheusApi(server.url) as api:
-            source.write_text("".join(_evaluated(api, stage)) + "# EOF\n", encoding="utf-8")
+    for stage in stages() if rules else ():
+        with _running(folder, storage) as api:
+            source.write_text("".join(_evaluated(api, stage, start)) + "# EOF\n", encoding="utf-8")
         _store(source, storage)
     source.unlink()
+    with _running(folder, storage) as api:
+        yield api
+
+
+@contextmanager
+def _running(folder: Path, storage: Path) -> Iterator[PrometheusApi]:
     with running_prometheus(folder, storage=storage, flags=LOOKBACK) as server, PrometheusApi(server.url) as api:
         yield api
 
 
-def _evaluated(api: PrometheusApi, rules: list[Recording]) -> Iterator[str]:
+def _evaluated(api: PrometheusApi, rules: list[Recording], start: int) -> Iterator[str]:
     """Yield what the rules record each minute, as lines of OpenMetrics."""
     for rule in rules:
-        for series in api.range(rule.expr, START, END, RULE_SECONDS):
+        for series in api.range(rule.expr, start, END, RULE_SECONDS):
             pairs = {**{key: value for key, value in series.labels.items() if key != "__name__"}, **rule.labels}
             line = head(rule.name, pairs)
             yield from (f"{line} {number_text(value)} {t:.0f}\n" for t, value in series.points)

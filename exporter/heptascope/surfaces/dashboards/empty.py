@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from heptascope.model import Reason
 from heptascope.quantities import format_duration
+from heptascope.rules.judge import WHICH_LABELS
 from heptascope.rules.promql_model import SelectorInfo
 from heptascope.signals.schema import signal_of
 from heptascope.sources.prometheus_api import QueryError, Series
@@ -95,10 +96,6 @@ class Stock:
         names = frozenset(ask.label_values("__name__", _NAMES, scope.start, scope.end))
         return cls(names, {gap.labels.get("signal", ""): gap.labels.get("reason", "") for gap in gaps}, bool(work))
 
-    def has(self, selector: SelectorInfo) -> bool:
-        """Whether there are series of a name; those that are not ours are taken as given."""
-        return "heptascope" not in selector.metric or selector.metric in self.names
-
 
 def look(boards: tuple[Board, ...], ask: Ask, scope: Scope) -> Iterator[Looked]:
     """Yield what is empty on each board. Raises UserError if the Prometheus cannot be asked."""
@@ -115,6 +112,19 @@ class _Look(NamedTuple):
     ask: Ask
     scope: Scope
     stock: Stock
+
+    def has(self, selector: SelectorInfo) -> bool:
+        """Whether there are series that an expression needs; those that are not ours are taken as given.
+
+        Labels that only choose among pods, engines or events do not count: such series may come.
+        """
+        if "heptascope" not in selector.metric or selector.metric not in self.stock.names:
+            return "heptascope" not in selector.metric
+        kept = [f'{one.label}{one.op}"{one.value}"' for one in selector.matchers if one.label in WHICH_LABELS]
+        if not kept:
+            return True
+        length = format_duration(self.scope.end - self.scope.start)
+        return bool(self.ask.instant(f"count(last_over_time({selector.metric}{{{','.join(kept)}}}[{length}]))", self.scope.end))
 
 
 def _empty(board: Board, panel: Panel, look: _Look) -> Empty | None:
@@ -151,20 +161,21 @@ def _cause(expr: str, look: _Look) -> tuple[str, str, tuple[str, ...]]:
     stock = look.stock
     if not stock.names:
         return Cause.NOT_SCRAPED, "", ()
-    lacking = needs(expr).missing(stock.has)
+    lacking = needs(expr).missing(look.has)
     if lacking:
-        return _absent([one.metric for one in lacking], stock)
+        return _absent([one.metric for one in lacking], look)
     if (seconds := reach(expr)) > _LONG_SECONDS and not look.ask.instant("count(heptascope_build_info)", look.scope.end - seconds):
         return Cause.NO_HISTORY, f"looks {_days(seconds)} back", ()
     return (Cause.QUIET, "", ()) if stock.worked else (Cause.NO_TRAFFIC, "", ())
 
 
-def _absent(names: list[str], stock: Stock) -> tuple[str, str, tuple[str, ...]]:
+def _absent(names: list[str], look: _Look) -> tuple[str, str, tuple[str, ...]]:
     """Return why series are absent: the first one that has a reason speaks for all."""
+    stock = look.stock
     for name in names:
         if name in recordings():
-            inputs = [one.metric for one in recorded_from(name).missing(stock.has)]
-            return _absent(inputs, stock) if inputs else (Cause.NO_RULES, "", (name,))
+            inputs = [one.metric for one in recorded_from(name).missing(look.has)]
+            return _absent(inputs, look) if inputs else _unrecorded(name, stock)
     signals = tuple(dict.fromkeys(row.name if (row := signal_of(name)) is not None else name for name in names))
     reason = next((stock.reasons[name] for name in signals if name in stock.reasons), None)
     if reason is not None:
@@ -172,6 +183,14 @@ def _absent(names: list[str], stock: Stock) -> tuple[str, str, tuple[str, ...]]:
     if all(name in _EVENTS for name in signals):
         return Cause.QUIET, "", signals
     return (Reason.NO_SOURCE, "", signals) if stock.worked else (Cause.NO_TRAFFIC, "", signals)
+
+
+def _unrecorded(name: str, stock: Stock) -> tuple[str, str, tuple[str, ...]]:
+    """Return why a series is not recorded although what it is made from is there."""
+    back = reach(name)
+    if back > _LONG_SECONDS and not stock.names.isdisjoint(recordings()):
+        return Cause.NO_HISTORY, f"looks {_days(back)} back", ()
+    return Cause.NO_RULES, "", (name,)
 
 
 def _days(seconds: float) -> str:

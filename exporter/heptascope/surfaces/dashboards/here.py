@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from heptascope.model import Missing
 from heptascope.signals.snapshot import Snapshot
 from heptascope.surfaces.alerts.dead import Presence, base_of
-from heptascope.surfaces.dashboards.board import Board, Panel
+from heptascope.surfaces.dashboards.board import Board, Panel, Variable
 from heptascope.surfaces.dashboards.empty import Empty, Looked
 from heptascope.surfaces.dashboards.needs import needs, scraped
 from heptascope.surfaces.dashboards.scope import Scope
@@ -20,10 +20,15 @@ def look(boards: tuple[Board, ...], snapshot: Snapshot) -> Iterator[Looked]:
     """Yield what stays empty on each board where `snapshot` is all that can be read."""
     presence = Presence(snapshot)
     for board in boards:
-        scope = Scope(0.0, 3600.0, choices={variable.name: Choice(verbatim=_ANY) for variable in board.variables})
+        scope = Scope(0.0, 3600.0, choices={variable.name: _anything(variable) for variable in board.variables})
         panels = [panel for panel in board.panels if panel.targets]
         found = (_empty(board, panel, scope, presence) for panel in panels)
         yield Looked(board.uid, board.title, len(panels), tuple(one for one in found if one is not None))
+
+
+def _anything(variable: Variable) -> Choice:
+    """Return what lets everything through, or the value that is written into the board."""
+    return Choice(verbatim=_ANY) if variable.kind == "query" else Choice((variable.query,), plain=True)
 
 
 def _empty(board: Board, panel: Panel, scope: Scope, presence: Presence) -> Empty | None:

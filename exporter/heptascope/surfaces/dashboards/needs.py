@@ -32,8 +32,13 @@ def metrics(expr: str) -> list[str]:
 
 
 def reach(expr: str) -> float:
-    """Return how far back an expression looks, in seconds. Raises UserError if it does not parse."""
-    return max(((one.range or 0.0) + (one.offset or 0.0) for one in needs(expr).selectors()), default=0.0)
+    """Return how far back an expression looks, in seconds, recorded series included. Raises UserError if it does not parse."""
+    return max((_back(one) for one in needs(expr).selectors()), default=0.0)
+
+
+def _back(selector: SelectorInfo) -> float:
+    recorded = max((reach(rule.expr) for rule in recordings().get(selector.metric, ())), default=0.0)
+    return (selector.range or 0.0) + (selector.offset or 0.0) + recorded
 
 
 @cache

@@ -29,7 +29,7 @@ def put_in(text: str, choices: Mapping[str, Choice]) -> str:
 
     def replace(found: re.Match[str]) -> str:
         name = found[1] or found[2] or found[4]
-        if name.isdigit():  # a group of label_replace; no variable is called so
+        if name[0].isdigit():  # a group of label_replace; no variable is called so
             return found[0]
         if name not in choices:
             raise UserError(f"there is no variable {name}", where=found[0])
