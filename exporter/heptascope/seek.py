@@ -18,8 +18,8 @@ from heptascope.wiring import GPU_CHOICES
 log = logging.getLogger(__name__)
 
 SEEK_SECONDS = 10.0
-MORE_SECONDS = 30.0
-STRANGER_LOOKS = 10  # five minutes: a server that answers but is no engine by then is left alone
+MORE_SECONDS = 10.0
+STRANGER_LOOKS = 30  # five minutes: a server that answers but is no engine by then is left alone
 
 Found = Callable[[str, Sequence[Source]], None]
 """Takes the name of the stand-in and the sources that replace it."""
