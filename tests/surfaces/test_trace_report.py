@@ -258,3 +258,23 @@ def test_missing_extra_is_named_in_one_line(command: list[str], package: str) ->
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     expected = f"heptascope: reading traces needs the package {package}; install it with: pip install 'heptascope[trace]'\n"
     assert (2, expected) == (done.returncode, done.stderr)
+
+
+def test_names_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Control characters in a kernel's name are not passed on to people, in any form; JSON escapes them."""
+    build = TraceBuilder().kernel("a\x1b]0;title\x07\x1b[31m\r\nb\x9b1mc", 0, 10).kernel("k", 20, 10)
+    path = build.write(tmp_path / "t.json")
+    for form in ("text", "markdown", "html", "json"):
+        out = _run(capsys, "--format", form, str(path))[1]
+        assert "title" in out
+        assert set() == {char for char in out if not char.isprintable() and char != "\n"} - ({"\x9b"} if form == "json" else set())
+
+
+def test_a_trace_that_breaks_off_before_its_first_kernel_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What was recorded may be fine: that nothing ran on a GPU is then no mistake of the profiler's settings alone."""
+    text = TraceBuilder().add("cpu_op", "aten::mm", 0, 5).add("cpu_op", "aten::mm", 9, 5).text()
+    path = tmp_path / "t.json"
+    path.write_bytes(text[:-60])
+    status, _, err = _run(capsys, str(path))
+    assert (2, 1) == (status, err.count("\n"))
+    assert "no GPU activity in this trace (the JSON ends early: what comes after that point is missing); record" in err

@@ -7,7 +7,7 @@ from html import escape
 
 from heptascope.sources.trace.measures import GapBucket, Measures
 from heptascope.surfaces.trace_report import Report
-from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, duration, percent
+from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, duration, percent, plain
 
 # Colours that people with any kind of colour vision tell apart (the Okabe-Ito palette), and greys.
 _COLOURS = {
@@ -48,7 +48,7 @@ def page(report: Report) -> str:
     ranks = report.run.ranks[:RANKS_SHOWN] if report.run is not None else []
     body = [
         f"<h1>{escape(report.headline)}</h1>",
-        f'<p class="files">{"<br>".join(escape(path) for path in report.files)}</p>',
+        f'<p class="files">{"<br>".join(escape(plain(path)) for path in report.files)}</p>',
         *(f'<p class="note">{escape(note)}</p>' for note in report.notes),
         *(_table(section) for section in report.answers()),
         *_timeline(ranks),

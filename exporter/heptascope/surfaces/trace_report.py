@@ -15,7 +15,7 @@ from heptascope.sources.trace.compare import Comparison
 from heptascope.sources.trace.measures import Run, SampleRow
 from heptascope.sources.trace.ncu import KernelTable
 from heptascope.surfaces.trace_judgement import Judgement, judge, judgement_json, judgement_sections
-from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, comparison_sections, counter_sections, headline, sections
+from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, comparison_sections, counter_sections, headline, plain, sections
 
 SCHEMA_VERSION = 1
 """Grows when a field of the JSON document changes its meaning or goes."""
@@ -38,19 +38,20 @@ class Report:
             total = self.comparison.total
             return f"one {self.comparison.unit} took {(total.before or 0) * 1e3:.3g} ms and takes {(total.after or 0) * 1e3:.3g} ms"
         if self.run is not None:
-            return headline(self.run)
+            return plain(headline(self.run))
         return f"{sum(len(table.kernels) for table in self.tables)} kernels with hardware counters"
 
     @property
     def notes(self) -> list[str]:
         """What was left out or is doubtful."""
-        return [
+        found = [
             *self.lead,
             *self._rank_notes(),
             *(self.run.notes if self.run is not None else []),
             *(note for table in self.tables for note in table.notes),
             *self._comparison_notes(),
         ]
+        return [plain(note) for note in found]
 
     def _rank_notes(self) -> list[str]:
         """Name the rank with its note, unless all ranks have the same."""
@@ -147,7 +148,7 @@ def _cell(value: str) -> str:
 
 
 def _inline(value: str) -> str:
-    return f"`{value.replace('`', chr(39))}`"
+    return f"`{plain(value).replace('`', chr(39))}`"
 
 
 def document(report: Report) -> dict[str, Any]:

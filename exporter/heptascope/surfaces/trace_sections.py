@@ -38,6 +38,16 @@ class Section:
     wrapped: bool = False
     strong: set[int] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Make all text plain: names come from files, which anyone may have written."""
+        self.title = plain(self.title)
+        self.rows = [[plain(cell) for cell in row] for row in self.rows]
+
+
+def plain(text: str) -> str:
+    """Return text without control characters, which could steer a terminal or break a table."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
 
 def headline(run: Run) -> str:
     """Return one sentence: how busy the GPUs were, and what took most of the time."""

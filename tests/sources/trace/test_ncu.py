@@ -154,3 +154,16 @@ def test_damaged_table_keeps_the_kernels_before_the_damage() -> None:
     table = _read(_long(*rows).replace('"2","7"', '"2\r","7"', 1).replace('"2\r"', "2\r x"))
     assert 1 == len(table.kernels)
     assert ["the table is damaged"] == [note.partition(" (")[0] for note in table.notes]
+
+
+def test_shares_that_cannot_be_are_left_out_and_counted() -> None:
+    """Below nothing or far above all is no share of peak; a little above is all."""
+    rows = [
+        ("0", GEMM, DURATION, "ns", "10"),
+        ("0", GEMM, OCCUPANCY, "%", "5000"),
+        ("0", GEMM, SM, "%", "-3"),
+        ("0", GEMM, "DRAM Throughput", "%", "101"),
+    ]
+    table = _read(_long(*rows))
+    assert (None, None, 1.0) == (table.kernels[0].occupancy, table.kernels[0].sm, table.kernels[0].dram)
+    assert ["2 shares of peak below 0 or far above 1 were left out"] == table.notes

@@ -95,3 +95,11 @@ def test_no_folder_is_no_source(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is not a folder") as caught:
         TraceFolderSource(tmp_path / "traces").read(1)
     assert Reason.NO_SOURCE is caught.value.reason
+
+
+def test_only_plain_files_are_traces(tmp_path: Path) -> None:
+    """A folder or a pipe with a trace's name is passed over: reading a pipe could take for ever."""
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.json").mkdir()
+    _write(tmp_path, "a.json", 300, 1)
+    assert {"0": 0.7} == _gaps(_settled(TraceFolderSource(tmp_path), 2))

@@ -34,7 +34,8 @@ def analyse(trace: Trace, rank: str) -> Analysed:
     """Measure one GPU's trace. Raises UserError if nothing ran on a GPU in it."""
     gpu = trace.gpu
     if not len(gpu):
-        raise UserError("no GPU activity in this trace", where=trace.path, hint="record it with the profiler's CUDA activities switched on")
+        why = f" ({'; '.join(trace.notes)})" if trace.notes else ""
+        raise UserError(f"no GPU activity in this trace{why}", where=trace.path, hint="record it with the profiler's CUDA activities on")
     work = busy.busy(trace)
     launched = calls.launches(trace)
     segments = steps.find(trace, work, launched)

@@ -18,6 +18,8 @@ from heptascope.sources.trace.measures import SampleRow
 FORMAT = "ncu"
 LARGEST = 512 << 20
 """Bytes: a table of counters is far smaller."""
+OVERSHOOT = 1.05
+"""Shares of peak a little above 1 come from clocks that differ between the passes of a profile; more than that is no share."""
 LATENCY_BELOW = 0.6
 """Below this share of peak for both compute and memory a kernel waits for latency (the Speed-of-Light rule of Nsight Compute)."""
 _HEADER = re.compile(rb'^\s*"?ID"?,', re.MULTILINE)
@@ -131,28 +133,31 @@ def read(file: BinaryIO, where: str) -> KernelTable:
     begin = _HEADER.search(raw)
     text = raw[begin.start() if begin else 0 :].decode("utf-8", "replace")
     kernels: list[Counters] = []
+    impossible: list[float] = []
     problem = source.problem
     try:
-        kernels.extend(_kernels(text))
+        kernels.extend(_kernels(text, impossible))
     except csv.Error as error:
         problem = f"the table is damaged ({error})"
     if not kernels:
         raise UserError("a table without kernels", where=where, hint="profile at least one kernel: ncu --csv --page raw PROGRAM")
     if not any(kernel.seconds or kernel.occupancy or kernel.sm or kernel.dram for kernel in kernels):
         raise UserError("a table without known metrics", where=where, hint="profile with ncu --set full --csv --page raw")
-    return KernelTable(where, kernels, [f"{problem}: later kernels are missing"] if problem else [])
+    notes = [f"{problem}: later kernels are missing"] if problem else []
+    notes += [f"{len(impossible)} shares of peak below 0 or far above 1 were left out"] if impossible else []
+    return KernelTable(where, kernels, notes)
 
 
-def _kernels(text: str) -> Iterator[Counters]:
+def _kernels(text: str, impossible: list[float]) -> Iterator[Counters]:
     comma = _DECIMAL_COMMA.search(text) is not None
     lines = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("=="))
     if "Metric Name" in (lines.fieldnames or ()):
-        yield from _long(lines, comma)
+        yield from _long(lines, comma, impossible)
     else:
-        yield from _wide(lines, comma)
+        yield from _wide(lines, comma, impossible)
 
 
-def _long(rows: csv.DictReader[str], comma: bool) -> Iterator[Counters]:
+def _long(rows: csv.DictReader[str], comma: bool, impossible: list[float]) -> Iterator[Counters]:
     """One row for each metric of each kernel; rows of one kernel have the same ID."""
     current, counters = "", None
     for row in rows:
@@ -160,12 +165,13 @@ def _long(rows: csv.DictReader[str], comma: bool) -> Iterator[Counters]:
             if counters is not None:
                 yield _shared(counters)
             current, counters = row.get("ID") or "", _new(row)
-        _put(counters, row.get("Metric Name") or "", row.get("Metric Unit") or "", row.get("Metric Value") or "", comma)
+        metric, unit, text = (row.get(f"Metric {what}") or "" for what in ("Name", "Unit", "Value"))
+        impossible += _put(counters, metric, unit, text, comma)
     if counters is not None:
         yield _shared(counters)
 
 
-def _wide(rows: csv.DictReader[str], comma: bool) -> Iterator[Counters]:
+def _wide(rows: csv.DictReader[str], comma: bool, impossible: list[float]) -> Iterator[Counters]:
     """One row for each kernel, after a row of units."""
     units: dict[str, str] = {}
     for row in rows:
@@ -175,7 +181,7 @@ def _wide(rows: csv.DictReader[str], comma: bool) -> Iterator[Counters]:
         counters = _new(row)
         for name, value in row.items():
             if isinstance(value, str):
-                _put(counters, name, units.get(name, ""), value, comma)
+                impossible += _put(counters, name, units.get(name, ""), value, comma)
         yield _shared(counters)
 
 
@@ -184,18 +190,22 @@ def _new(row: dict[str, str]) -> Counters:
     return Counters(short_name(name), str(classify(name)))
 
 
-def _put(counters: Counters, metric: str, unit: str, text: str, comma: bool) -> None:
+def _put(counters: Counters, metric: str, unit: str, text: str, comma: bool) -> list[float]:
+    """Keep a value if it is one of the known metrics; return shares that cannot be."""
     value = _number(text, comma)
     if value is None:
-        return
-    if metric in _DURATION:
+        return []
+    if metric in _DURATION and value >= 0:
         counters.seconds = value * _SECONDS.get(unit[:1], 1e-9)
-    for measure, names in _RATIOS.items():
-        if metric in names and (unit == "%" or "pct" in metric or "[%]" in metric):
-            setattr(counters, measure, value / 100)
+    wanted = [measure for measure, names in _RATIOS.items() if metric in names and (unit == "%" or "pct" in metric or "[%]" in metric)]
+    if (wanted or _TENSOR.match(metric)) and not 0 <= value / 100 <= OVERSHOOT:
+        return [value]
+    for measure in wanted:
+        setattr(counters, measure, min(value / 100, 1.0))
     if _TENSOR.match(metric):
-        counters.tensor = max(counters.tensor or 0.0, value / 100)
+        counters.tensor = max(counters.tensor or 0.0, min(value / 100, 1.0))
     _put_stall(counters, metric, value)
+    return []
 
 
 def _put_stall(counters: Counters, metric: str, value: float) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -115,6 +116,8 @@ def _look(path: Path) -> _File | None:
         state = path.stat()
     except FileNotFoundError:
         return None  # it went while we looked
+    if not stat.S_ISREG(state.st_mode):
+        return None  # a folder, or a pipe that would keep us waiting
     return _File(state.st_mtime, state.st_size, path)
 
 
