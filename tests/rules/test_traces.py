@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +67,19 @@ def test_rules_that_read_traces_ask_whose_they_are() -> None:
     """No rule reads a trace's measures without asking which engine the trace is of."""
     reading = {name for name, rule in RULES.items() if "heptascope_trace_" in rule.expr}
     assert reading == set(TRACED)
+
+
+def test_the_docs_list_these_rules() -> None:
+    """The table of docs/trace.md has each rule once, with its kind; twins are named beside it."""
+    text = (Path(__file__).parents[2] / "docs" / "trace.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\w+) \| (limiter|fault) \|", text, re.MULTILINE)
+    assert {name: rule.kind.value for name, rule in TRACED.items()} == dict(listed)
+    assert len(TRACED) == len(listed)
+    section = text.partition("(`corroborated_by`): ")[2].partition(". On")[0].replace("\n", " ")
+    told = [
+        (live, traced) for part in section.split(", ") for lives, _, traced in [part.partition(" by ")] for live in lives.split(" and ")
+    ]
+    assert sorted(TWINS) == sorted(told)
 
 
 @pytest.mark.parametrize(

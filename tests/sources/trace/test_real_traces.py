@@ -85,3 +85,11 @@ def test_no_kernel_of_the_real_traces_is_without_a_fitting_class() -> None:
     """What is classed as other is the engine's own bookkeeping, 1.5 % of the kernel time at most."""
     for names in (("eager-b8",), ("graph-b8",), ("base-prefill",), PAIR):
         assert all(_share(measures, "other") < 0.015 for measures in _run(*names).ranks)
+
+
+@pytest.mark.parametrize("name", ["base-prefill", "eager-b8", "graph-b8", "tp2-decode-c64-rank0"])
+def test_names_do_not_tell_drafting(name: str) -> None:
+    """Kernels that speak of drafts run in every vLLM trace, all without speculation: no measure is made of them."""
+    trace = load(TRACES / f"{name}.json.gz")
+    assert isinstance(trace, Trace)
+    assert {"_combine_sampled_and_draft_tokens_kernel", "_get_num_sampled_and_rejected_kernel"} <= set(trace.names)
