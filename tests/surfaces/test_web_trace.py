@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from heptascope.demo.scenarios import FOLDER
-from heptascope.model import Reading, Sample, labels
+from heptascope.model import Layer, Reading, Sample, labels
 from heptascope.pipeline import Pipeline
+from heptascope.rules.load import load
 from heptascope.sources.recording import Recording
 from heptascope.sources.replay import replay_readings
 from heptascope.sources.trace.__main__ import measure
@@ -80,3 +81,11 @@ def test_a_fresh_trace_of_a_real_engine_makes_its_verdict_surer(age: float, sure
     shown = {signal["name"]: signal["values"] for signal in client.get("/api/v1/signals").json()["signals"]}
     assert age < shown[AGE][0]["value"] < age + 30
     assert "eager-b8.json.gz" == client.get("/api/v1/page").json()["trace"]["file"]
+
+
+@pytest.mark.parametrize(("age", "firing"), [(60.0, 2), (1000.0, 0)])
+def test_rules_about_traces_count_where_they_fire(age: float, firing: int) -> None:
+    """That rules about traces are clear because there is no fresh one does not make a layer look better judged."""
+    layer = Client(create_app(_eager(age))).get("/api/v1/page").json()["layers"]["vllm"]["operator"]
+    live = sum(rule.layer is Layer.OPERATOR and not rule.about_trace for rule in load())
+    assert live + firing == layer["rules"]

@@ -103,14 +103,18 @@ class Chronicle:
 
 
 def layers_of(verdict: Verdict, findings: Sequence[Finding]) -> Layers:
-    """Return the state of each layer for one engine, with how many of its rules could be judged, fire, or are about to."""
+    """Return the state of each layer for one engine, with how many of its rules could be judged, fire, or are about to.
+
+    Rules about traces count only where they fire: most of the time there is no trace, and they are clear for nothing.
+    """
     mine = [f for f in findings if of_engine(f, verdict.engine)]
     counts = ("rules", "judged", "firing", "pending")
     out: Layers = {layer.value: {"state": state, **dict.fromkeys(counts, 0)} for layer, state in layer_states(verdict, mine).items()}
     for f in mine:
         row = out[f.rule.layer.value]
-        row["rules"] += 1
-        row["judged"] += f.state is not FindingState.CANNOT_TELL
+        counted = not f.rule.about_trace or f.state is FindingState.FIRING
+        row["rules"] += counted
+        row["judged"] += counted and f.state is not FindingState.CANNOT_TELL
         row["firing"] += f.state is FindingState.FIRING
         row["pending"] += f.state is FindingState.PENDING
     return {layer.value: out[layer.value] for layer in Layer}

@@ -30,7 +30,7 @@ class LayerState(_Shape):
     """One layer of one engine."""
 
     state: str = Field(description="clear, limiting, symptom, faulty, or cannot-tell.")
-    rules: int = Field(description="Rules of the layer for this engine and its GPUs.")
+    rules: int = Field(description="Rules of the layer for this engine and its GPUs; those about traces only where they fire.")
     judged: int = Field(description="How many of them could be judged.")
     firing: int
     pending: int
