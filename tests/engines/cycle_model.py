@@ -1,8 +1,9 @@
-"""Writes a small model that a real engine can serve and that always counts round a cycle of tokens: cycle_model.py FOLDER.
+"""Writes a small model that a real engine can serve and that counts round a cycle of tokens: cycle_model.py FOLDER [DOUBT].
 
 Runs in the engine's environment (needs torch, safetensors, tokenizers). The layers have random weights but write nothing into the
 residual stream, so the last token's embedding alone reaches the output, whose row for the next token of the cycle matches it best.
-With temperature 0, n-gram speculation is therefore always right. The size makes a step take some milliseconds, so that clients on the
+With temperature 0, n-gram speculation is therefore always right. DOUBT divides the logits, so that with 100 and temperature 1 nearly any
+token may follow. The size makes a step take some milliseconds, so that clients on the
 same machine keep up.
 """
 
@@ -26,13 +27,13 @@ def next_token(token: int) -> int:
     return start + (token - start + 1) % CYCLE
 
 
-def weights() -> dict[str, torch.Tensor]:
+def weights(doubt: float) -> dict[str, torch.Tensor]:
     """Return the tensors by the names of the Llama architecture."""
     torch.manual_seed(7)
     embedding = torch.randn(WORDS, HIDDEN)
     head = torch.zeros(WORDS, HIDDEN)
     for token in range(WORDS):
-        head[next_token(token)] = embedding[token]
+        head[next_token(token)] = embedding[token] / doubt
     found = {"model.embed_tokens.weight": embedding, "lm_head.weight": head, "model.norm.weight": torch.ones(HIDDEN)}
     for layer in range(LAYERS):
         shapes = {
@@ -72,7 +73,7 @@ def config() -> dict[str, object]:
     }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, doubt: float) -> None:
     """Write model and tokenizer; every token is a word `w<number>`."""
     folder.mkdir(parents=True, exist_ok=True)
     words = {f"w{number}": number for number in range(WORDS)}
@@ -83,8 +84,8 @@ def main(folder: Path) -> None:
     files = {"tokenizer_config.json": told, "config.json": config()}
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content, indent=1), encoding="utf-8")
-    save_file(weights(), folder / "model.safetensors", {"format": "pt"})
+    save_file(weights(doubt), folder / "model.safetensors", {"format": "pt"})
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 1.0)
