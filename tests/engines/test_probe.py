@@ -1,4 +1,4 @@
-"""The in-engine probe in real vLLM servers: what it counts, and how far the derivation from the page is off."""
+"""The in-engine probe in real vLLM servers: what it counts, that it changes no output, and how far the derivation from the page is off."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from heptascope.sources.engine.probe import ProbeReader
+from heptascope.vllm_probe import frontend, layout
+from heptascope.vllm_probe.publishing import PUBLISH_SECONDS
 from support.engine_load import Load
 from support.heptascope_process import Running, running, until
 from support.real_vllm import ENVIRONMENT, MODEL, ROOT, VERSION, Vllm, install, make_model, serving
@@ -41,14 +46,16 @@ def plugin(folder: Path) -> Path:
     return folder
 
 
+SMALL_BATCHES = ("--max-num-seqs", "4", "--max-num-batched-tokens", "1024")
+
+
 @contextmanager
-def probed(model: Path, folder: Path, version: str) -> Iterator[tuple[Vllm, Path]]:
+def probed(model: Path, folder: Path, version: str, *flags: str) -> Iterator[tuple[Vllm, Path]]:
     """Serve the model with the probe in it; yield the server and the probe's folder."""
     install(VERSIONS[version], version)
     (folder / "plugin").mkdir()
     (folder / "probe").mkdir()
     env = {"PYTHONPATH": str(plugin(folder / "plugin")), "HEPTASCOPE_PROBE_DIR": str(folder / "probe")}
-    flags = ("--max-num-seqs", "4", "--max-num-batched-tokens", "1024")
     with serving(model, *flags, log=folder / "vllm.log", environment=VERSIONS[version], env=env) as engine:
         yield engine, folder / "probe"
 
@@ -74,7 +81,7 @@ def test_the_probe_counts_and_the_derivation_comes_near(
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     with (
-        probed(model, tmp_path, version) as (engine, folder),
+        probed(model, tmp_path, version, *SMALL_BATCHES) as (engine, folder),
         running("serve", "--config", config(tmp_path, engine, folder), folder=tmp_path / "one") as with_probe,
         running("serve", "--gpu", "none", "--engine", engine.url, folder=tmp_path / "two") as without,
     ):
@@ -89,6 +96,7 @@ def test_the_probe_counts_and_the_derivation_comes_near(
             until(lambda: _settled(with_probe) and _settled(without))
             exact, near = ({k: v - before[d][k] for k, v in _numbers(d).items()} for d in (with_probe, without))
             host = sum(exact[phase] for phase in ("schedule", "update", "output")) / exact["busy"]
+            assert (seen.prompt_tokens, seen.generated_tokens - seen.finished) == (exact["prefill"], exact["decoded"])
             rows.append((name, exact["busy"] / exact["steps"], near["busy"] / near["steps"], exact["steps"], near["steps"], host))
         with capsys.disabled():
             print(f"\nvLLM {version}: step of the probe, derived step, steps of the probe, steps on the page, host share of busy time")
@@ -100,7 +108,58 @@ def test_the_probe_counts_and_the_derivation_comes_near(
         assert value(with_probe, "step_bound_total", 'limit="sequences"') > 0
         quality = [s for s in with_probe.metrics() if s.startswith("heptascope_engine_signal_quality_info") and "steps_total" in s]
         assert [] == quality
+        assert value(with_probe, "frontend_event_loop_lag_seconds_count") > 100
+        late = value(with_probe, "frontend_event_loop_lag_seconds_sum") / value(with_probe, "frontend_event_loop_lag_seconds_count")
+        assert 0 < late < 1
         assert "switched itself off" not in engine.log.read_text(encoding="utf-8", errors="replace")
+
+
+def answers(engine: Vllm) -> list[Any]:
+    """Return texts and log probabilities of random, seeded continuations."""
+    found = []
+    for number in range(8):
+        prompt = " ".join(f"w{(number * 97 + word * 13) % 1000 + 2}" for word in range(40))
+        body = {"model": MODEL, "prompt": prompt, "max_tokens": 48, "temperature": 1.0, "seed": number, "logprobs": 1, "ignore_eos": True}
+        answer = httpx.post(f"{engine.url}/v1/completions", json=body, timeout=120, trust_env=False)
+        choice = answer.raise_for_status().json()["choices"][0]
+        found.append((choice["text"], choice["logprobs"]["token_logprobs"]))
+    return found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_probe_changes_no_output(tmp_path: Path, version: str) -> None:
+    """Same prompts, same seeds: with the probe and without it the engine answers the same tokens with the same probabilities."""
+    install()
+    model = make_model(tmp_path, doubt=100.0)
+    with probed(model, tmp_path, version, *SMALL_BATCHES) as (engine, folder):
+        observed = answers(engine)
+        rows = until(lambda: [row for row in ProbeReader(folder).rows(time.time()) if _count(row, frontend.TOKENIZE) >= 8])
+        assert ["frontend"] == [key for row in rows for key in row if key not in ("start", "values")]
+        cores = [row for row in ProbeReader(folder).rows(time.time()) if "rank" in row]
+        assert [8 * 40] == [row["values"][layout.PREFILL] for row in cores]
+    with serving(model, *SMALL_BATCHES, log=tmp_path / "plain.log", environment=VERSIONS[version]) as engine:
+        plain = answers(engine)
+    assert plain == observed
+    assert len({text for text, _ in plain}) == len(plain)
+
+
+def _count(row: dict[str, Any], at: int) -> int:
+    return sum(row["values"][at : at + layout.BUCKETS])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_work_that_preemptions_waste_is_counted(model: Path, tmp_path: Path, version: str) -> None:
+    """With too few blocks requests are preempted: what they had computed is prefill once more, but for a token each."""
+    flags = ("--num-gpu-blocks-override", "36", "--max-num-seqs", "24", "--no-enable-prefix-caching")
+    with probed(model, tmp_path, version, *flags) as (engine, folder):
+        seen = Load(20, requests=2, prompt=100, output=420, seed=8).drive(engine.url, MODEL)
+        page = httpx.get(f"{engine.url}/metrics", trust_env=False).text
+        preempted = sum(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith("vllm:num_preemptions_total{"))
+        time.sleep(2 * PUBLISH_SECONDS)
+        (core,) = (row["values"] for row in ProbeReader(folder).rows(time.time()) if "rank" in row)
+    assert preempted > 0
+    assert 100 * preempted < core[layout.RECOMPUTED] < 520 * preempted
+    assert core[layout.PREFILL] == pytest.approx(seen.prompt_tokens + core[layout.RECOMPUTED], abs=2 * preempted)
 
 
 def _settled(daemon: Running) -> bool:
@@ -116,4 +175,6 @@ def _numbers(daemon: Running) -> dict[str, float]:
         "busy": value(daemon, "busy_seconds_total"),
         "steps": value(daemon, "steps_total"),
         "tokens": value(daemon, "generation_tokens_total"),
+        "prefill": value(daemon, "batch_tokens_total", 'kind="prefill"'),
+        "decoded": value(daemon, "batch_tokens_total", 'kind="decode"'),
     }
