@@ -117,7 +117,7 @@ def test_windows_of_100_ms_on_an_idle_card(results: dict[str, Any]) -> None:
 
 
 def test_what_a_read_costs(results: dict[str, Any]) -> None:
-    """A fast read of one GPU takes at most twice the time inside NVML; both sources take under 1.5 % of a core at 1 Hz and 4 % at 100 ms."""
+    """A fast read of one GPU takes at most twice the time inside NVML; both sources take under 1.5 % of a core at 1 Hz, 4 % at 10 Hz."""
     timed = TimedNvml(pynvml)
     found: dict[str, Any] = {}
     for name, interval, reads in (("fast_1s", 1.0, 10), ("fast_100ms", 0.1, 100)):
