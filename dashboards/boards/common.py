@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from boards.limits import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Limit
+from boards.limits import BLUE, GREEN, GREY, ORANGE, PURPLE, Limit
 from boards.panel import Column, Panel, Query, Row, State
 from boards.promql import ENGINE_NAME, PLACE, POD_NAME, by, coded, exact, findings, of_model, rate, sel, worst
 from heptascope.model import Layer
@@ -18,7 +18,7 @@ LAYER_COLORS: Final = {
     Layer.SCHEDULING: "semi-dark-orange",
     Layer.PARALLEL: "#5aa6a6",
     Layer.SPECULATIVE: "#b877d9",
-    Layer.APPLICATION: "semi-dark-yellow",
+    Layer.APPLICATION: "dark-yellow",
 }
 _STATE_COLORS: Final = {"clear": GREEN, "limiting": BLUE, "symptom": PURPLE, "faulty": ORANGE, "cannot-tell": GREY}
 STATES: Final[tuple[State, ...]] = tuple((state, _STATE_COLORS[state]) for state in LAYER_STATES)
@@ -28,7 +28,6 @@ _KEPT: Final = ("datasource", "cluster", "namespace", "workload", "job", "model"
 """Variables that a drill-down carries on; the narrow ones are chosen by the link."""
 
 RUNBOOK: Final = ("Runbook", "${runbooks}/${__data.fields.Rule}.md")
-SEVERITIES: Final = (("info", "semi-dark-yellow"), ("warning", ORANGE), ("critical", RED))
 
 
 def uid(layer: str) -> str:
@@ -69,12 +68,12 @@ def findings_table(layer: Layer) -> Panel:
     return Panel(
         "table",
         f"Found in the {layer} layer now",
-        (Query(f"max by ({by(labels)}) ({findings(layer=layer)})", ""),),
+        (Query(f"max by ({by(labels)}) ({findings(layer=layer, kind='=~fault|symptom')})", ""),),
         "short",
-        shows="The rules of this layer that fire at the end of the time range.",
-        normal="nothing, or one limiter.",
+        shows="Faults and symptoms of this layer at the end of the time range. What merely limits is in the state beside it.",
+        normal="nothing.",
         act="open the runbook behind the rule's name; mend faults before symptoms.",
-        empty="Nothing found in this layer.",
+        empty="No fault and no symptom in this layer.",
         columns=(
             Column("rule", "Rule", link=RUNBOOK, width=200),
             Column("kind", "Kind", width=80),

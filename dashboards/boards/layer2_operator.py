@@ -99,9 +99,9 @@ def _graphs() -> Row:
     passes = Panel(
         "timeseries",
         facts.title(_E + "graph_passes_total"),
-        (Query(f"sum by ({by(EACH_ENGINE)}, mode) ({rate(_E + 'graph_passes_total')})", f"{{{{mode}}}} · {POD_NAME} {{{{engine}}}}"),),
+        (Query(f"sum by (mode) ({rate(_E + 'graph_passes_total')})", "{{mode}}"),),
         facts.rate_unit(_E + "graph_passes_total"),
-        shows="Forward passes by whether a graph ran them.",
+        shows="Forward passes of all chosen engines, by whether a graph ran them.",
         normal="decode passes all with a graph; prefill without.",
         act="decode without graph: the batch is beyond the captured sizes.",
         width=9,
@@ -182,7 +182,7 @@ def _trace() -> Row:
         "Shares of the newest trace",
         "percentunit",
         {
-            "no kernel though there was work": "work_gap_ratio",
+            "work, but no kernel": "work_gap_ratio",
             "kernel time from graphs": "graph_time_ratio",
             "kernels under 5 µs": "tiny_kernel_ratio",
             "host waits for the GPU": "host_sync_ratio",

@@ -16,7 +16,7 @@ _E: Final = "heptascope_engine_"
 _CAPACITY: Final = sel(_E + "kv_cache_capacity_tokens")
 _HELD: Final = f"{sel(_E + 'kv_cache_usage_ratio')} * {_CAPACITY}"
 _PROMPT: Final = f"({mean(_E + 'prompt_length_tokens')})"
-_AGAIN: Final = f"{rate(_E + 'preemptions_total')} * {sel(_E + 'kv_cache_tokens_per_sequence')}"
+_AGAIN: Final = f"({rate(_E + 'recomputed_tokens_total')} or {rate(_E + 'preemptions_total')} * {sel(_E + 'kv_cache_tokens_per_sequence')})"
 _QUERIED: Final = f"sum by ({by(RANK)}) ({rate(_E + 'prefix_cache_queried_tokens_total')})"
 _HIT: Final = f"sum by ({by(RANK)}) ({rate(_E + 'prefix_cache_hit_tokens_total')})"
 
@@ -88,11 +88,11 @@ def _reuse() -> Row:
         "timeseries",
         "Prompt tokens: computed and cached",
         (
-            Query(of_model(sel(_E + "prompt_computed_tokens_per_second")), f"computed · {ENGINE_NAME}"),
-            Query(of_model(rate(_E + "prompt_cached_tokens_total")), f"cached · {ENGINE_NAME}"),
+            Query(f"sum ({of_model(sel(_E + 'prompt_computed_tokens_per_second'))})", "computed"),
+            Query(f"sum ({of_model(rate(_E + 'prompt_cached_tokens_total'))})", "cached"),
         ),
         "count:tokens/s",
-        shows="Where prompt tokens come from.",
+        shows="Where prompt tokens of all chosen engines come from.",
         normal="with shared prefixes most are cached.",
         act="all computed with long, similar prompts: switch prefix caching on, and let variable parts come last.",
         width=8,
@@ -133,7 +133,7 @@ def _losses() -> Row:
         "Tokens computed again",
         (Query(of_model(f"clamp_max(({_AGAIN}) / ({rate(_E + 'step_tokens_total')} > 0), 1)"), ENGINE_NAME),),
         "percentunit",
-        shows="Estimate: preempted requests times their mean length, as a share of all tokens computed. No engine counts them.",
+        shows="As a share of all tokens computed: what the engine counts, or else preempted requests times their mean length.",
         normal="0.",
         act="that share of the GPU is lost; mend the preemptions beside it.",
         width=8,

@@ -8,7 +8,7 @@ from boards import facts
 from boards.common import EACH_ENGINE, state_row, uid
 from boards.limits import Limit
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, PLACE, POD_NAME, by, mean, of_model, quantile, rate, sel
+from boards.promql import ENGINE_NAME, POD_NAME, by, mean, of_model, quantile, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -27,12 +27,12 @@ def _steps() -> Row:
         "timeseries",
         "Step time: GPU and host",
         (
-            Query(of_model(f"clamp_min({step} - {host}, 0)"), f"GPU · {ENGINE_NAME}"),
-            Query(of_model(host), f"host · {ENGINE_NAME}"),
+            Query(f"avg ({of_model(f'clamp_min({step} - {host}, 0)')})", "GPU"),
+            Query(f"avg ({of_model(host)})", "host"),
             Query(of_model(step), f"whole step · {ENGINE_NAME}", dashed=True),
         ),
         facts.unit(_E + "step_seconds"),
-        shows="Mean time of one engine step: the part with a kernel on the GPU, and the part without.",
+        shows="Mean step of all chosen engines: the part with a kernel on the GPU, and the part without. Dashed: each engine's own.",
         normal="mostly GPU. An 8B model on an H200 decodes in 5 to 15 ms; a step with prefill takes longer.",
         act="a large host part: see the last row. A growing GPU part: a larger batch, longer contexts, or a slower card (Hardware).",
         width=8,
@@ -55,9 +55,9 @@ def _steps() -> Row:
     phases = Panel(
         "timeseries",
         "Phases of a scheduler iteration",
-        (Query(f"sum by ({by(PLACE)}, engine, rank, phase) ({mean(_E + 'step_phase_seconds')})", f"{{{{phase}}}} · {ENGINE_NAME}"),),
+        (Query(f"avg by (phase) ({mean(_E + 'step_phase_seconds')})", "{{phase}}"),),
         facts.unit(_E + "step_phase_seconds"),
-        shows="Mean time of each phase inside the engine: schedule, run the model, handle output.",
+        shows="Mean time of each phase inside the chosen engines: schedule, run the model, handle output.",
         normal="the model's phase is nearly all.",
         act="schedule or output large: very many sequences, long stop lists, guided decoding.",
         width=8,
@@ -79,8 +79,20 @@ def _batch() -> Row:
         shows="How many tokens a step works on, and how many it may.",
         normal="decode: about one for each running request; prefill fills the budget.",
         act="at the dashed line with a queue and idle tensor cores: raise the token budget (--max-num-batched-tokens).",
-        width=8,
+        width=6,
         empty="The engine does not count its steps or their tokens.",
+    )
+    kinds = Panel(
+        "timeseries",
+        "Prefill and decode in the batch",
+        (Query(f"sum by (kind) ({rate(_E + 'batch_tokens_total')})", "{{kind}}"),),
+        facts.rate_unit(_E + "batch_tokens_total"),
+        shows="Tokens scheduled into steps of all chosen engines, by kind.",
+        normal="a steady mixture.",
+        act="prefill in tall blocks while decode falls: long prompts take whole steps.",
+        width=6,
+        stacked=True,
+        empty=_NO_PROBE,
     )
     queue = Panel(
         "timeseries",
@@ -90,10 +102,10 @@ def _batch() -> Row:
             Query(of_model(mean(_E + "queue_time_seconds")), f"mean · {ENGINE_NAME}"),
         ),
         facts.unit(_E + "queue_time_seconds"),
-        shows="Time from arrival in the engine to the first scheduling, of requests that were scheduled in each step of the graph.",
+        shows="Time from arrival to scheduling. The quantile is no finer than the engine's buckets; the first often ends at 0.3 s.",
         normal="milliseconds.",
         act="the panel Requests in the engine tells what they wait for; the queue of users comes out as time to the first token.",
-        width=8,
+        width=6,
         empty="No requests in this time, or the engine has no such histogram.",
     )
     gaps = Panel(
@@ -108,11 +120,11 @@ def _batch() -> Row:
         shows="Gaps between the tokens of a stream. Long prompts that take whole steps pull mean and p99 away from the median.",
         normal="mean near the median, p99 within ten times of it.",
         act="smaller prefill chunks (a smaller token budget), or prefill and decode on servers of their own.",
-        width=8,
+        width=6,
         limits=(Limit("PrefillStarvesDecode", "slow_seconds", unit="seconds"),),
         empty="No tokens in this time, or the engine has no histogram of them.",
     )
-    return Row("Batch and queue", ((tokens, queue, gaps),))
+    return Row("Batch and queue", ((tokens, kinds, queue, gaps),))
 
 
 def _host() -> Row:
@@ -160,7 +172,7 @@ def _host() -> Row:
     )
     lock = Panel(
         "timeseries",
-        facts.title(_P + "interpreter_lock_ratio"),
+        "Interpreter lock",
         (
             Query(sel(_P + "interpreter_lock_ratio"), f"lock held · {{{{role}}}} {_ENGINE}"),
             Query(sel(_P + "event_loop_blocked_ratio"), f"event loop busy · {{{{role}}}} {_ENGINE}"),

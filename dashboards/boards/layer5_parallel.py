@@ -107,7 +107,7 @@ def _links() -> Row:
         act="above the line a step waits for links: fewer GPUs per replica and more replicas, or pipeline instead of tensor parallelism.",
         width=8,
         limits=(Limit("LinkLimit", "pressure"),),
-        empty="No links between GPUs are in use here.",
+        empty="One GPU, or the speed of its links is not known.",
     )
     pcie = Panel(
         "timeseries",
@@ -138,7 +138,7 @@ def _ranks() -> Row:
     seconds = f"{rate(_E + 'kv_transfer_seconds_total')} / ({rate(_E + 'kv_transfers_total')} > 0)"
     transfer = Panel(
         "timeseries",
-        "KV transfers between engines",
+        "KV transfer time",
         (Query(of_model(seconds), f"mean time · {ENGINE_NAME}"),),
         facts.unit(_E + "kv_transfer_seconds_total"),
         shows="Time to hand the KV cache of a request from a prefill server to a decode server.",
@@ -149,7 +149,7 @@ def _ranks() -> Row:
     )
     moved = Panel(
         "timeseries",
-        facts.title(_E + "kv_transfer_bytes_total"),
+        "KV transfer traffic",
         (Query(of_model(rate(_E + "kv_transfer_bytes_total")), ENGINE_NAME),),
         facts.rate_unit(_E + "kv_transfer_bytes_total"),
         shows="What the transfers move.",

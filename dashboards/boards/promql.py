@@ -78,6 +78,11 @@ def mean(histogram: str, **fixed: str) -> str:
     return f"{rate(histogram + '_sum', **fixed)} / ({rate(histogram + '_count', **fixed)} > 0)"
 
 
+def mean_of_all(histogram: str) -> str:
+    """Return the mean of a histogram's observations over all chosen engines, for parts that are stacked."""
+    return f"sum ({of_model(rate(histogram + '_sum'))}) / (sum ({of_model(rate(histogram + '_count'))}) > 0)"
+
+
 def quantile(q: str, histogram: str, labels: tuple[str, ...] = RANK) -> str:
     """Return a quantile of a histogram, for each set of `labels`; nothing where nothing was observed."""
     return f"(histogram_quantile({q}, sum by ({by((*labels, 'le'))}) ({rate(histogram + '_bucket')})) >= 0)"

@@ -104,7 +104,7 @@ def _called(expr: Any) -> frozenset[str] | None:
     if name == "absent":
         return frozenset(m.name for m in expr.args[0].matchers.matchers if m.op == syntax.MatchOp.Equal)
     inner = next((found for found in (labels_of(arg) for arg in expr.args) if found is not None), None)
-    if name == "label_replace" and inner is not None:
+    if name in ("label_replace", "label_join") and inner is not None:
         return inner | {expr.args[1].val}
     return inner - {"le"} if name == "histogram_quantile" and inner is not None else inner
 
