@@ -56,7 +56,7 @@ def run(prefix: Path, folder: Path, *arguments: str) -> subprocess.CompletedProc
 
 
 def test_it_serves_as_it_is_started_in_a_pod(prefix: Path, tmp_path: Path) -> None:
-    """With the image's own command it finds nothing, says so, serves its pages, writes nothing, and ends without error."""
+    """With the image's own command it finds nothing, says so, serves its pages, writes nothing, and ends in two seconds."""
     before = sorted(prefix.rglob("*"))
     with container(prefix, tmp_path, *stage("plain").exec_form("CMD")) as running:
         served(running)
@@ -65,19 +65,15 @@ def test_it_serves_as_it_is_started_in_a_pod(prefix: Path, tmp_path: Path) -> No
         held = status(running.process)
         if namespaces_allowed():
             assert ("0" * 16, "0" * 16, "1") == (held["CapEff"], held["CapPrm"], held["NoNewPrivs"])
-        code, _ = running.stop()
+        code, seconds = running.stop()
         assert (0, False) == (code, "Traceback" in running.log())
-    assert before == sorted(prefix.rglob("*"))
-
-
-def test_it_stops_in_two_seconds(prefix: Path, tmp_path: Path) -> None:
-    """The kubelet's SIGTERM ends it at once; where the tests' own machine is busy, the best of three ends counts."""
-    took: list[float] = []
-    while len(took) < STOPS and not any(seconds < STOP_SECONDS for seconds in took):
+    took = [seconds]
+    while took[-1] >= STOP_SECONDS and len(took) < STOPS:  # another look, where the tests' own machine is busy
         with container(prefix, tmp_path, "serve") as running:
             served(running)
             took.append(running.stop()[1])
-    assert min(took) < STOP_SECONDS
+    assert took[-1] < STOP_SECONDS
+    assert before == sorted(prefix.rglob("*"))
 
 
 def test_it_judges_an_engine_within_its_memory_limit(prefix: Path, tmp_path: Path) -> None:

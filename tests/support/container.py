@@ -58,6 +58,9 @@ def install(prefix: Path) -> None:
         command = step.replace(PREFIX, str(prefix)).split()
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=110, env=_inherited() | environment)
         assert 0 == done.returncode, done.stderr
+    # The image compiles everything; here what is used, once, since nothing can be written later.
+    modules = ", ".join(f"heptascope.commands.{name}" for name in ("serve", "demo", "rules")) + ", uvicorn.protocols.http.h11_impl"
+    subprocess.run([prefix / "bin" / "python", "-c", f"import {modules}"], check=True, timeout=110, env=_inherited())
     for folder in (prefix, *(path for path in prefix.rglob("*") if path.is_dir() and not path.is_symlink())):
         folder.chmod(0o555)
 
