@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from heptascope.config import Settings
+from heptascope.demo.scenarios import FOLDER
 from heptascope.model import Labels, Reading
 from heptascope.offline import passes
 from heptascope.sources.replay import Failure, replay_readings
@@ -70,6 +72,12 @@ def played(folder: Path, *changes: Degradation, seconds_before_end: float = 2.0)
     end = recording.steady.end
     state.advance_to((end if end is not None else max(event.t for event in recording.events())) - seconds_before_end)
     return state
+
+
+@cache
+def severe() -> Played:
+    """Return the state under a full KV cache; played once in a process, so nobody may advance it."""
+    return played(FOLDER / "kv-severe")
 
 
 def relabelled(news: Iterable[Reading | Failure], engine: str, gpus: Sequence[str], later: float) -> Iterator[Reading]:

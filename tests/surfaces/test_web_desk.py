@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import tarfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,10 @@ from heptascope.surfaces.web.lookback import Lookback
 from heptascope.surfaces.web.patch import merge_patch
 from heptascope.surfaces.web.stream import MOST_WAITING, Broadcaster, message
 from heptascope.surfaces.web.ticket import escaped
-from support.played import played
+from support.played import played, severe
 from support.snapshots import busy, failing
 from support.web_client import Client
 from support.web_state import MemoryState
-
-severe = cache(lambda: played(FOLDER / "kv-severe"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from functools import cache
 
 import pytest
 from playwright.sync_api import Browser
@@ -12,12 +11,11 @@ from playwright.sync_api import Browser
 from heptascope.demo.scenarios import FOLDER
 from support.browser import serving, visit
 from support.degrade import without_gpm
-from support.played import played
+from support.played import played, severe
 
 RECORDINGS = (
     "idle", "decode-c64", "prefix-hot", "kv-severe", "seqs8-c64", "tp2-straggler", "tokenize-heavy", "eager-b8", "ngram-low", "cpu-starved",
 )  # fmt: skip
-severe = cache(lambda: played(FOLDER / "kv-severe"))
 LAYERS = ["application", "speculative", "parallel", "scheduling", "memory", "operator", "hardware"]
 STATES = {"idle": "Idle", "healthy": "Healthy", "degraded": "Degraded", "cannot-tell": "Cannot tell"}
 
@@ -66,7 +64,10 @@ def test_above_the_fold(browser: Browser) -> None:
         assert ["TTFT p95", "Inter-tok", "Tokens ge", "Requests ", "Saturatio"] == [
             tile[:9] if i else tile[:8] for i, tile in enumerate(tiles)
         ]
-        assert "objective 10 s · within the objective" in tiles[0]
+        assert "objective 10 s: kept" in tiles[0]
+        assert tiles[4].startswith("Saturation 98")
+        assert "first limit: KV cache · DRAM bandwidth" in tiles[4]
+        assert "--kv-cache-dtype fp8" in seen.page.locator(".next .flag").all_inner_texts()
         assert tiles[2].split()[2].replace(",", "").isdigit()
         last = seen.page.locator("li[data-key=hardware]").bounding_box()
         assert last is not None

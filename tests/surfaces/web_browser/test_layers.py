@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from heptascope.demo.scenarios import FOLDER
 from heptascope.model import Layer
 from heptascope.rules.load import load
 from heptascope.surfaces.web import desk
 from support.browser import serving, visit
-from support.played import played
-
-severe = cache(lambda: played(FOLDER / "kv-severe"))
+from support.played import severe
 
 
 def test_every_layer_opens_with_all_its_rules(browser: Browser) -> None:

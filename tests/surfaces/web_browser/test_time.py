@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from functools import cache
+import json
+from typing import Any
+from urllib.request import urlopen
 
 from playwright.sync_api import Browser
 
 from heptascope.demo.scenarios import FOLDER
 from support.browser import Visit, serving, visit
-from support.played import played
-
-severe = cache(lambda: played(FOLDER / "kv-severe"))
+from support.played import played, severe
 
 
 def values(seen: Visit) -> list[str]:
     """Return the value beside each chart."""
     return [str(text) for text in seen.page.evaluate("() => [...document.querySelectorAll('.multiple .values')].map((v) => v.textContent)")]
+
+
+def fetched(url: str, path: str) -> list[dict[str, Any]]:
+    """Return the findings that the API answers with."""
+    with urlopen(url + path) as answer:  # noqa: S310  # the test's own server
+        found: list[dict[str, Any]] = json.load(answer)["findings"]
+        return found
 
 
 def test_hover_reads_all_charts_at_one_instant(browser: Browser) -> None:
@@ -49,19 +56,32 @@ def test_engine_and_gpu_share_the_axis(browser: Browser) -> None:
 
 def test_going_back_shows_what_was_said_then(browser: Browser) -> None:
     """The state of an earlier second comes back, everywhere on the page, until the reader returns to now."""
-    state = played(FOLDER / "kv-severe", seconds_before_end=20)
+    state = played(FOLDER / "kv-severe", seconds_before_end=25)
     with serving(state) as url:
-        state.advance(18)
+        state.advance(22)
         with visit(browser, url + "/#/time") as seen:
             seen.page.wait_for_selector("#scrub")
             seen.page.locator("#scrub").focus()
-            for _ in range(14):
+            for _ in range(18):
                 seen.page.keyboard.press("ArrowLeft")
             seen.page.wait_for_selector(".paused")
-            seen.wait("() => document.querySelector('.paused').textContent.includes('14 s ago')")
+            seen.wait("() => document.querySelector('.paused').textContent.includes('18 s ago')")
             seen.page.click("nav >> text=Overview")
             seen.page.wait_for_selector(".tile .bar")
-            assert "14 s ago" in seen.text(".paused")
+            assert "18 s ago" in seen.text(".paused")
+            now = state.time
+            then = {f["key"]: f["state"] for f in fetched(url, f"/api/v1/findings?layer=memory&at={now - 18}")}
+            assert then != {f["key"]: f["state"] for f in fetched(url, "/api/v1/findings?layer=memory")}
+            seen.page.click("#layer-memory")
+            seen.page.wait_for_selector(".rules details")
+            marks = (
+                "() => [...document.querySelectorAll('.rules > details')].map((d) => [d.dataset.key, d.querySelector('.chip').className])"
+            )
+            shown = dict(seen.page.evaluate(marks))
+            assert {key: f"chip s-{mark}" for key, mark in then.items()} == shown
+            seen.page.wait_for_selector(".trends .cursor", state="attached")
+            seen.page.click("text=All layers")
+            seen.page.wait_for_selector(".tile .bar")
             then = seen.text(".tiles")
             seen.page.click(".paused button")
             seen.wait("() => !document.querySelector('.paused')")

@@ -1,5 +1,6 @@
 // Holds what the reader chose and what the server said, and draws the view again when either changes.
 
+import { begun } from "./chart.js";
 import { data } from "./load.js";
 import { sources, signals } from "./data.js";
 import { h, morph } from "./dom.js";
@@ -12,7 +13,6 @@ import { banner, demo, head } from "./top.js";
 import { speak, t } from "./words.js";
 
 const WORST = ["degraded", "cannot-tell", "healthy", "idle"];
-const SHORTEST = 120; // seconds that a chart shows at least
 const HOVER_DRAWS = 40; // milliseconds between two drawings while the pointer moves
 const VIEWS = { overview, engine: overview, layer, time, sources, signals };
 
@@ -39,10 +39,9 @@ function settle() {
   ctx.engine = known.includes(ctx.route.engine) ? ctx.route.engine : worst[0] ?? "";
 }
 
-/** Returns the charts without the time before the first value, two minutes at least: a young history fills the width. */
+/** Returns the charts without the time before the first value. */
 function covered(store) {
-  const all = Object.values(store.charts).flatMap((chart) => Object.values(chart.lines));
-  const first = Math.min(...all.map((values) => values.findIndex((v) => v !== null)).filter((i) => i >= 0), store.seconds - SHORTEST);
+  const first = begun(Object.values(store.charts).flatMap((chart) => Object.values(chart.lines)), store.seconds);
   const cut = (lines) => Object.fromEntries(Object.entries(lines).map(([key, values]) => [key, values.slice(first)]));
   const charts = Object.fromEntries(Object.entries(store.charts).map(([name, chart]) => [name, { ...chart, lines: cut(chart.lines) }]));
   return { ...store, seconds: store.seconds - first, charts };
@@ -65,7 +64,7 @@ function render() {
   fill("banner", banner(ctx));
   find("main").dataset.view = ctx.route.view;
   fill("main", view);
-  if (ctx.route.view === "layer" && ctx.findings[ctx.route.layer]) ctx.fresh = false;
+  if (document.querySelector(".rules details")) ctx.fresh = false; // what fires was opened; from now on the reader opens and closes
   document.body.classList.toggle("stale", ctx.problem === "lost" || ctx.problem === "stuck");
   choices();
   announce();

@@ -4,6 +4,11 @@ import { h } from "./dom.js";
 
 const WIDTH = 600;
 export const HUES = 8;
+const SHORTEST = 120;
+
+/** Returns from where on lines are drawn: the first value, two minutes before the end at most, so that a young history fills the width. */
+export const begun = (lines, seconds) =>
+  Math.max(0, Math.min(...lines.map((values) => values.findIndex((v) => v !== null)).filter((i) => i >= 0), seconds - SHORTEST));
 
 /** Returns the lowest and the highest value of some lines, never the same. */
 export function range(lines, unit, extra = []) {

@@ -58,14 +58,14 @@ export function signals(ctx) {
     h("p", null, h("input", { type: "search", id: "find", "data-own": "", "data-act": "find", placeholder: t("find"), "aria-label": t("find"), "aria-keyshortcuts": "/", autocomplete: "off", spellcheck: "false" }),
       " ", h("span", { class: "quiet", role: "status" }, ctx.signals ? t("shown_of", Math.min(found.length, MOST_ROWS), all.length) : t("loading"))),
     ctx.signals && !found.length ? h("p", null, t("nothing_found")) :
-      table([t("name"), t("labels"), t("value"), t("rate"), t("layer"), t("help")], found.slice(0, MOST_ROWS).map(row), t("signals"), "data wide"))];
+      table([t("name") + " · " + t("help"), t("labels"), t("value"), t("rate"), t("layer")], found.slice(0, MOST_ROWS).map(row), t("signals"), "data wide"))];
 }
 
 function row({ signal, value }) {
   const labels = Object.entries(value.labels).filter(([name]) => name !== "uuid").map(([name, text]) => name + "=" + text).join(" ");
-  return h("tr", { "data-key": signal.name + labels }, h("th", { scope: "row" }, h("a", { href: "api/v1/signals?name=" + encodeURIComponent(signal.name) }, h("code", null, breakable(signal.name)))),
+  return h("tr", { "data-key": signal.name + labels }, h("th", { scope: "row" }, h("a", { href: "api/v1/signals?name=" + encodeURIComponent(signal.name) }, h("code", null, breakable(signal.name))), h("span", { class: "help" }, help(signal.help))),
     h("td", null, signal.kind === "info" ? "" : labels), h("td", { class: signal.kind === "info" ? null : "n", title: String(value.value ?? value.count ?? "") }, value.text), h("td", { class: "n" }, value.rate_text ?? ""),
-    h("td", null, signal.layer ? t(signal.layer) : "heptascope"), h("td", { class: "help" }, help(signal.help)));
+    h("td", null, signal.layer ? t(signal.layer) : "heptascope"));
 }
 
 function table(head, rows, name, look = "data") {

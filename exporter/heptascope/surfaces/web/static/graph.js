@@ -1,7 +1,7 @@
 // What causes what at this moment: claims in the rows of their layers, arrows from cause to consequence.
 
 import { h } from "./dom.js";
-import { LAYERS } from "./parts.js";
+import { LAYERS, brief } from "./parts.js";
 import { t } from "./words.js";
 
 const DIP = 22, ROW = 52, BOX = 30, NAMES = 150, WIDTH = 760;
@@ -33,7 +33,7 @@ export function graph(ctx, verdict, layer) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("graph") },
     h("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": t("graph") + ": " + words },
       h("defs", null, h("marker", { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, h("path", { d: "M0 0L8 4L0 8z" }))),
-      rows.map((name, y) => h("text", { class: "row", x: 0, y: y * ROW + 28 }, t(name))),
+      rows.map((name, y) => h("text", { class: "row", x: 0, y: y * ROW + 28 }, brief(name))),
       claims.map((claim) => box(claim, at.get(claim.key), verdict)),
       edges.map(([cause, effect]) => arrow(at.get(cause.key), at.get(effect.key)))));
 }

@@ -1,16 +1,15 @@
 // One layer opened: its rules with their evidence, what they lead to, and what to do.
 
-import { plot } from "./chart.js";
+import { begun, plot } from "./chart.js";
 import { h } from "./dom.js";
-import { duration, rate, shown, significant, text } from "./format.js";
+import { ago, duration, rate, shown, significant, text } from "./format.js";
 import { graph } from "./graph.js";
 import { markdown } from "./markdown.js";
-import { breakable, chip, copier, entity, evidence, moment, short, standing, verdictOf } from "./parts.js";
+import { breakable, chip, copier, entity, evidence, moment, short, standing, stepWords, verdictOf } from "./parts.js";
 import { foreign, gain, reason, step, summary, t } from "./words.js";
 
 const ORDER = ["firing", "pending", "cannot-tell", "clear"];
 const KINDS = ["fault", "symptom", "limiter"];
-const FLAG = /(--[a-z][\w-]+(?:[ =](?!-)[\w./:]*\w)?|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:=\S+)?|`[^`]+`)/;
 
 export function layer(ctx) {
   const name = ctx.route.layer, state = (ctx.page.layers[ctx.engine] ?? {})[name], verdict = verdictOf(ctx);
@@ -22,7 +21,7 @@ export function layer(ctx) {
     h("p", null, h("a", { href: ctx.route.engine ? "#/engine/" + encodeURIComponent(ctx.engine) : "#/" }, "← ", t("back"))),
     h("section", { class: "card" },
       h("h1", { id: "says", tabindex: "-1" }, t(name), " ", state ? chip(state.state) : null),
-      h("p", { class: "quiet" }, t(name + "_words"), " ", state ? t("judged", state.judged, state.rules) + "." : ""),
+      h("p", { class: "quiet" }, t(name + "_words"), " ", state ? t("judged", state.judged, state.rules) : ""),
       h("h2", null, t("graph")), verdict ? graph(ctx, verdict, name) : null),
     h("section", { class: "card rules", "aria-labelledby": "rules" },
       h("h2", { id: "rules" }, t("rules")),
@@ -47,15 +46,16 @@ function rule(ctx, finding, about) {
 function body(ctx, finding, about) {
   const claim = ctx.page.claims[finding.key], trends = ctx.trends[finding.rule];
   return h("div", { class: "body" },
-    h("p", { class: "quiet" }, t("since", t(finding.state), ""), moment(finding.since), ", ", t("for_ago", standing(ctx, finding.since)), " · ", t("confidence"), ": ", t(claim?.confidence ?? about.confidence),
+    h("p", { class: "quiet" }, t("since", t(finding.state)), moment(finding.since), ", ", t("for_ago", standing(ctx, finding.since)), " · ", t("confidence"), ": ", t(claim?.confidence ?? about.confidence),
       " · ", t("holds", duration(about.hold_seconds)), claim?.gain ? [" · ", h("b", null, t("gain"), ": ", gain(claim.gain))] : null),
     claim?.corroborated_by ? h("p", null, t("corroborated", claim.corroborated_by.join(", "))) : null,
+    finding.state === "firing" ? steps(ctx, about) : null,
     about.needs_baseline ? h("p", null, t("baseline")) : null,
     finding.missing.length ? lacking(finding) : null,
     finding.evidence.length ? values(finding) : null,
     trends ? drawn(trends, finding, ctx.at) : null,
     edges(ctx, about),
-    steps(ctx, about),
+    finding.state === "firing" ? null : steps(ctx, about),
     h("h4", null, t("promql")), h("pre", { tabindex: "0" }, h("code", null, about.promql)), copier(ctx, about.promql),
     sources(about),
     about.runbook ? h("details", { class: "runbook", "data-key": "runbook" }, h("summary", null, t("runbook"), foreign() ? h("span", { class: "quiet" }, " ", t("runbook_english")) : null), h("div", { lang: "en" }, markdown(about.runbook))) : null);
@@ -79,15 +79,16 @@ function values(finding) {
 function drawn(trends, finding, at) {
   const rows = trends.trends.map((trend) => ({ ...trend, lines: trend.lines.filter((line) => Object.entries(finding.entity).every(([k, v]) => k === "uuid" || line.labels[k] === undefined || line.labels[k] === v)) })).filter((trend) => trend.lines.length);
   if (!rows.length) return h("p", { class: "quiet" }, t("no_trend"));
+  const first = begun(rows.flatMap((trend) => trend.lines.map((line) => line.values)), trends.seconds);
   const i = trends.seconds - 1 - Math.max(0, at === null ? 0 : trends.t - Math.round(at));
   return [h("h4", null, t("trend")), h("div", { class: "trends" }, rows.map((trend) => {
     const last = trend.lines.map((line) => line.values[i]).filter((v) => v !== null && v !== undefined);
     const limit = trend.threshold === undefined ? "" : trend.comparison + " " + (trend.rate ? rate : text)(trend.threshold, trend.unit);
     const now = last.length ? shown(Math.max(...last), trend) : "–";
     return h("figure", { "data-key": trend.signal }, h("figcaption", null, h("code", null, breakable(trend.signal)), " ", h("b", null, now), limit ? h("span", { class: "limit" }, " ", limit) : null),
-      plot(trend.lines.map((line) => line.values), { unit: trend.unit, seconds: trends.seconds, threshold: trend.threshold, at: at === null ? null : i, height: 56, label: short(trend.signal) + ": " + now + (limit ? ", " + t("threshold") + " " + limit : ""),
+      plot(trend.lines.map((line) => line.values.slice(first)), { unit: trend.unit, seconds: trends.seconds - first, threshold: trend.threshold, at: at === null ? null : i - first, height: 56, label: short(trend.signal) + ": " + now + (limit ? ", " + t("threshold") + " " + limit : ""),
         names: trend.lines.map((line) => Object.entries(line.labels).filter(([k]) => k !== "uuid").map(([k, v]) => k + " " + v).join(", ")) }));
-  })), h("p", { class: "ends quiet", "aria-hidden": "true" }, h("span", null, t("minutes_ago")), h("span", null, t("now")))];
+  })), h("p", { class: "ends quiet", "aria-hidden": "true" }, h("span", null, t("minutes_ago", ago(trends.seconds - first))), h("span", null, t("now")))];
 }
 
 function edges(ctx, about) {
@@ -104,10 +105,8 @@ function steps(ctx, about) {
   const mine = about.actions.filter((action) => !kind || ["any", "kubernetes", kind].includes(action.when));
   if (!mine.length) return null;
   return [h("h4", null, t("steps")), h("ol", { class: "steps" }, mine.map((action) => h("li", null,
-    step(action.do).split(FLAG).map((part, i) => (i % 2 ? flag(ctx, part.replace(/^`|`$/g, "")) : part)), " ", copier(ctx, step(action.do)))))];
+    stepWords(ctx, action.do), " ", copier(ctx, step(action.do)))))];
 }
-
-const flag = (ctx, words) => h("button", { type: "button", class: "flag", "data-act": "copy", "data-text": words, title: t("copy") }, ctx.copied === words ? t("copied") : words);
 
 function sources(about) {
   const rows = Object.entries(about.thresholds);

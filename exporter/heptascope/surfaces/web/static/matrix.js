@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { shown, text } from "./format.js";
-import { LAYERS, chip, place, value } from "./parts.js";
+import { LAYERS, brief, chip, place, value } from "./parts.js";
 import { t } from "./words.js";
 
 const COLUMNS = ["sm", "dram", "tensor", "utilization", "power", "clock", "temperature"];
@@ -27,7 +27,7 @@ function engines(ctx) {
       h("td", { class: "n" }, text(value(ctx, "itl", "max", name), "seconds")),
       h("td", { class: "n" }, text(value(ctx, "generated", "sum", name), "tokens/s")));
   });
-  const head = [t("engine"), t("state"), ...LAYERS.map((layer) => t(layer)), t("ttft"), t("itl"), t("tokens")];
+  const head = [t("engine"), t("state"), ...LAYERS.map(brief), t("ttft"), t("itl"), t("tokens")];
   return table(head, rows, t("matrix"));
 }
 

@@ -3,11 +3,12 @@
 import { spark } from "./chart.js";
 import { h } from "./dom.js";
 import { rate, shown, text } from "./format.js";
-import { LAYERS, chip, entity, layerHash, leading, lines, moment, place, says, standing, value, verdictOf } from "./parts.js";
-import { step, t } from "./words.js";
+import { LAYERS, chip, entity, layerHash, leading, lines, moment, place, says, standing, stepWords, value, verdictOf } from "./parts.js";
+import { t } from "./words.js";
 import { matrix } from "./matrix.js";
 
 const RESOURCES = ["dram", "tensor", "pcie", "link", "host"];
+const ALIKE = { tensor: "compute" }; // a resource that is a limit of the pod as well
 
 export function overview(ctx) {
   const several = Object.keys(ctx.page.engines).length > 1 || Object.keys(ctx.page.gpus).length > 1;
@@ -31,7 +32,7 @@ function headline(ctx, verdict) {
       part(t("stands"), [moment(since), ", ", t("for_ago", standing(ctx, since))]),
       verdict.unknown.length ? h("a", { class: "unknown", href: "#/sources" }, t("unjudged", verdict.unknown.length)) : null),
     (lead ?? limiter)?.corroborated_by ? h("p", { class: "more" }, t("corroborated", (lead ?? limiter).corroborated_by.join(", "))) : null,
-    lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), step(lead.actions[0])) : null,
+    lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), stepWords(ctx, lead.actions[0])) : null,
     faults.slice(1).map((claim) => h("p", { class: "more" }, t("also"), ": ", says(claim), " ", h("span", { class: "quiet" }, t("on", claim.rule, entity(claim.entity)), ", ", link(ctx, claim)))),
     about(ctx));
 }
@@ -75,13 +76,15 @@ function tiles(ctx) {
     latency(ctx, "ttft", idle), latency(ctx, "itl", idle),
     tile(t("tokens"), rate(value(ctx, "generated", "sum"), "tokens"), t("prompt", rate(value(ctx, "prompted", "sum"), "tokens"))),
     tile(t("requests"), [text(value(ctx, "running", "sum"), ""), " ", h("small", null, t("run")), " · ", text(value(ctx, "waiting", "sum"), ""), " ", h("small", null, t("wait"))],
-      [t("memory"), " ", text(value(ctx, "kv"), "ratio")]),
+      [t("c_kv"), " ", text(value(ctx, "kv"), "ratio")]),
     saturation(ctx));
 }
 
 function tile(name, main, more, look = "", share = null) {
   return h("div", { class: "tile " + look }, h("h2", null, name), h("p", { class: "big" }, main), share === null ? null : bar(share), h("p", { class: "quiet" }, more));
 }
+
+const whole = (words, title) => h("span", { class: "whole", title }, words);
 
 /** Returns a bar of a share; what it shows stands beside it in words. */
 function bar(share) {
@@ -96,8 +99,8 @@ function latency(ctx, name, idle) {
   const median = value(ctx, name + "_median");
   if (now === null) return tile(t(name), "–", idle || median === null ? t("no_traffic") : t("no_value"));
   const over = objective !== null && now > objective;
-  const words = objective === null ? t("no_objective") : [t("objective", text(objective, "seconds")), " · ", t(over ? "over" : "within")];
-  return tile(t(name), text(now, "seconds"), [t("median", text(median, "seconds")), " · ", words], over ? "over" : "", objective === null ? null : now / objective);
+  const words = objective === null ? whole(t("no_objective")) : whole([t("objective", text(objective, "seconds")), ": ", t(over ? "over" : "within")]);
+  return tile(t(name), text(now, "seconds"), [whole(t("median", text(median, "seconds"))), " · ", words], over ? "over" : "", objective === null ? null : now / objective);
 }
 
 function saturation(ctx) {
@@ -106,8 +109,9 @@ function saturation(ctx) {
   if (share === null) return tile(t("saturation"), "–", t("no_value"));
   const limits = lines(ctx, "limits").map(({ key, values }) => [key, values[i]]).filter(([, v]) => v !== null && v !== undefined).sort((a, b) => b[1] - a[1]);
   const busiest = RESOURCES.map((what) => [what, value(ctx, "pressure_" + what)]).filter(([, v]) => v !== null).sort((a, b) => b[1] - a[1])[0];
-  const words = [limits.length ? t("binds_first", t("limit_" + limits[0][0])) : t("no_traffic"), busiest ? t("busiest", t("resource_" + busiest[0]), text(busiest[1], "ratio")) : ""];
-  return tile(t("saturation"), text(share, "ratio"), words.filter(Boolean).join(" · "), "", share);
+  const words = [whole(limits.length && share > 0 ? t("binds_first", t("limit_" + limits[0][0])) : t("no_traffic")),
+    busiest && share > 0 && ALIKE[busiest[0]] !== limits[0]?.[0] ? [" · ", whole(t("busiest", t("resource_" + busiest[0]), text(busiest[1], "ratio")), t("of_had"))] : null];
+  return tile(t("saturation"), text(share, "ratio"), words, "", share);
 }
 
 function stack(ctx) {

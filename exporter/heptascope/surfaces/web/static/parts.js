@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { ago, clock, rate, text, utc } from "./format.js";
-import { summary, t } from "./words.js";
+import { step, summary, t } from "./words.js";
 
 export const LAYERS = ["application", "speculative", "parallel", "scheduling", "memory", "operator", "hardware"];
 const MARKS = {
@@ -11,6 +11,9 @@ const MARKS = {
 
 /** Returns a state as a chip: a mark and a word, never a colour alone. */
 export const chip = (state, word = t(state)) => h("span", { class: "chip s-" + state }, h("span", { "aria-hidden": "true" }, MARKS[state] ?? "●"), " ", word);
+
+/** Returns the name of a layer for a narrow place. */
+export const brief = (layer) => t(layer).replace(/ *\(.*/, "");
 
 /** Returns a moment in local time, UTC on hover. */
 export const moment = (seconds) => h("time", { datetime: new Date(seconds * 1000).toISOString(), title: utc(seconds) }, clock(seconds));
@@ -77,6 +80,16 @@ export function leading(ctx, layer) {
   }
   return null;
 }
+
+// what a reader types: commands, flags with a value that looks like one, environment variables, and what stands in backticks
+const COMMANDS = [/(?:nvidia-smi|lspci|numactl|pidstat|taskset|py-spy)(?: (?:--?[\w-]+(?:=[\w,.]*\w)?|topo|pmon|nvlink|dump|record|r(?!\w)|[A-Z\d](?:[\w,]*\w)?))+/,
+  /dmesg(?: -T)? \| grep(?: -[a-z]| xid| nvrm| AER)+/, /--[a-z][\w-]+(?:=[\w.,/]*\w| (?=\w*[\d_]|[A-Z]{2})[\w./:]*\w)?/, /\b[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:=[\w.:/]*\w)?/, /`[^`]+`/];
+const FLAG = new RegExp("(" + COMMANDS.map((one) => one.source).join("|") + ")");
+
+/** Returns a next step in the reader's language; a click on a flag or a command copies it. */
+export const stepWords = (ctx, english) => step(english).split(FLAG).map((part, i) => (i % 2 ? flag(ctx, part.replace(/^`|`$/g, "")) : part));
+
+const flag = (ctx, words) => h("button", { type: "button", class: "flag", "data-act": "copy", "data-text": words, title: t("copy") }, ctx.copied === words ? t("copied") : words);
 
 /** Returns a button that copies a text. */
 export const copier = (ctx, what, label = t("copy")) =>
