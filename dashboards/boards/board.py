@@ -61,7 +61,7 @@ def _model(board: Board) -> model.Dashboard:
     )
     boards = build.DashboardLink("Boards").type(model.DashboardLinkType.DASHBOARDS).tags([TAG]).as_dropdown(True)
     made.link(boards.include_vars(True).keep_time(True))
-    for annotation in _annotations(board.layer):
+    for annotation in _annotations(board.layer) if board.marks else ():
         made.annotation(annotation)
     done = made.build()
     done.panels = _panels(board.rows)
@@ -104,14 +104,16 @@ def _placed(panel: Panel, number: int, place: model.GridPos) -> model.Panel:
 
 
 def _annotations(layer: str) -> list[build.AnnotationQuery]:
-    """Return what the rules found: of this layer, of the others (off at first), and what users feel."""
-    mine = {"layer": layer} if layer else {}
-    found = [_annotation("Faults here" if layer else "Faults", RED, True, kind="fault", **mine)]
-    if layer:
-        found.append(_annotation("Faults elsewhere", ORANGE, False, kind="fault", layer=f"!={layer}"))
-        found.append(_annotation("Limiters here", BLUE, False, kind="limiter", layer=layer))
-    found.append(_annotation("Symptoms", PURPLE, not layer or layer == "application", kind="symptom"))
-    return found
+    """Return what the rules found: on a layer's board its own faults, on the others those that wake someone; more can be switched on."""
+    if not layer:
+        critical = _annotation("Critical faults", RED, True, kind="fault", severity="critical")
+        return [critical, _annotation("All faults", ORANGE, False, kind="fault"), _annotation("Symptoms", PURPLE, False, kind="symptom")]
+    return [
+        _annotation("Faults here", RED, True, kind="fault", layer=layer),
+        _annotation("Symptoms here", PURPLE, True, kind="symptom", layer=layer),
+        _annotation("Faults elsewhere", ORANGE, False, kind="fault", layer=f"!={layer}"),
+        _annotation("Limiters here", BLUE, False, kind="limiter", layer=layer),
+    ]
 
 
 def _annotation(name: str, color: str, enable: bool, **fixed: str) -> build.AnnotationQuery:

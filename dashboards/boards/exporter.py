@@ -206,4 +206,5 @@ def board() -> Board:
         "heptascope itself: what it reads, what it cannot, what it costs.",
         ("datasource", *PLACE),
         (_sources(), _missing(), _cost(), _which()),
+        marks=False,
     )

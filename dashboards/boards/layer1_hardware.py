@@ -130,7 +130,7 @@ def _power() -> Row:
         "percentunit",
         shows="Power draw as a share of the limit in force.",
         normal="45 to 100 % under load; at 100 % the card lowers its clock to stay there.",
-        act="at 100 % with a lowered limit: raise it. Low while busy: the card does nothing useful, see the first row.",
+        act="at 100 % with a lowered limit: raise it. Low while busy: the card does nothing useful, see the three utilisations above.",
         width=8,
         limits=(Limit("BusyWithoutWork", "power_share", below=True),),
         top=1.0,

@@ -79,7 +79,7 @@ def _graphs() -> Row:
         shows="Whether the engine replays captured CUDA graphs or launches each kernel (eager mode).",
         normal="on.",
         act="remove --enforce-eager (vLLM), --disable-cuda-graph (SGLang).",
-        width=6,
+        width=8,
         states=(("on", GREEN), ("off (eager)", ORANGE)),
         empty="Not known for this engine.",
     )
@@ -94,21 +94,9 @@ def _graphs() -> Row:
         shows="Running requests, and the largest batch that a captured graph covers.",
         normal="below the dashed line.",
         act="above it steps run kernel by kernel: raise the largest capture size.",
-        width=9,
+        width=16,
     )
-    passes = Panel(
-        "timeseries",
-        facts.title(_E + "graph_passes_total"),
-        (Query(f"sum by (mode) ({rate(_E + 'graph_passes_total')})", "{{mode}}"),),
-        facts.rate_unit(_E + "graph_passes_total"),
-        shows="Forward passes of all chosen engines, by whether a graph ran them.",
-        normal="decode passes all with a graph; prefill without.",
-        act="decode without graph: the batch is beyond the captured sizes.",
-        width=9,
-        stacked=True,
-        empty="Only engines that count their passes (SGLang) show this.",
-    )
-    return Row("CUDA graphs", ((eager, batch, passes),))
+    return Row("CUDA graphs", ((eager, batch),))
 
 
 def _kernels() -> Row:
@@ -155,6 +143,21 @@ def _kernels() -> Row:
         empty="No tokens in this time, or the engine has no histogram of them.",
     )
     return Row("Are the kernels good ones?", ((occupancy, prefill, stalls),))
+
+
+def _passes() -> Panel:
+    return Panel(
+        "timeseries",
+        facts.title(_E + "graph_passes_total"),
+        (Query(f"sum by (mode) ({rate(_E + 'graph_passes_total')})", "{{mode}}"),),
+        facts.rate_unit(_E + "graph_passes_total"),
+        shows="Forward passes of all chosen engines, by whether a graph ran them.",
+        normal="decode passes all with a graph; prefill without.",
+        act="decode without graph: the batch is beyond the captured sizes.",
+        width=24,
+        stacked=True,
+        empty="Only engines that count their passes (SGLang) show this.",
+    )
 
 
 def _trace() -> Row:
@@ -222,7 +225,11 @@ def _trace() -> Row:
         "one of them above 60 %.",
         "all low: latency inside the kernels; look at stall reasons in the profile.",
     )
-    return Row("From the newest trace", ((gaps, classes, share), (events, bound, profiled)), collapsed=True)
+    return Row(
+        "From the newest trace, and what only some engines tell",
+        ((gaps, classes, share), (events, bound, profiled), (_passes(),)),
+        collapsed=True,
+    )
 
 
 def _numbers(title: str, unit: str, names: Mapping[str, str], shows: str, normal: str, act: str) -> Panel:

@@ -140,22 +140,6 @@ def _losses() -> Row:
         limits=(Limit("RecomputeTax", "token_share"),),
         empty="The engine does not count the tokens of its steps.",
     )
-    failures = Panel(
-        "timeseries",
-        facts.title(_E + "kv_allocation_failures_total"),
-        (Query(of_model(rate(_E + "kv_allocation_failures_total")), ENGINE_NAME),),
-        facts.rate_unit(_E + "kv_allocation_failures_total"),
-        shows="Allocations for the cache or its offload tier that failed, each second.",
-        normal="0.",
-        act="see the runbook AllocationFailures: host memory, pinned memory, or the disk of the tier.",
-        width=8,
-        limits=(Limit("AllocationFailures", "failures_per_second", unit=""),),
-        empty="Only engines that count failed allocations show this.",
-    )
-    return Row("What is lost?", ((preemptions, again, failures),))
-
-
-def _device() -> Row:
     used = Panel(
         "timeseries",
         "Device memory",
@@ -166,7 +150,24 @@ def _device() -> Row:
         facts.unit("heptascope_gpu_memory_used_bytes"),
         shows="Memory in use by anyone on the card, and all of it.",
         normal="flat: engines reserve their cache at the start.",
+        width=8,
         act="growth towards the dashed line: a leak, an adapter cache, or a neighbour; see the runbook DeviceMemoryGrowing.",
+    )
+    return Row("What is lost, and what the card holds", ((preemptions, again, used),))
+
+
+def _device() -> Row:
+    failures = Panel(
+        "timeseries",
+        facts.title(_E + "kv_allocation_failures_total"),
+        (Query(of_model(rate(_E + "kv_allocation_failures_total")), ENGINE_NAME),),
+        facts.rate_unit(_E + "kv_allocation_failures_total"),
+        shows="Allocations for the cache or its offload tier that failed, each second.",
+        normal="0.",
+        act="see the runbook AllocationFailures: host memory, pinned memory, or the disk of the tier.",
+        width=12,
+        limits=(Limit("AllocationFailures", "failures_per_second", unit=""),),
+        empty="Only engines that count failed allocations show this.",
     )
     speed = f"{rate(_E + 'kv_offload_load_bytes_total')} / ({rate(_E + 'kv_offload_load_seconds_total')} > 0)"
     offload = Panel(
@@ -180,7 +181,7 @@ def _device() -> Row:
         limits=(Limit("OffloadSlowerThanRecompute", "bytes_per_second", below=True, unit="bytes"),),
         empty="No offload tier is in use.",
     )
-    return Row("Device memory and offload", ((used, offload),))
+    return Row("Offload tier and allocations", ((offload, failures),), collapsed=True)
 
 
 def board() -> Board:

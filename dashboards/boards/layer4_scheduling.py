@@ -34,8 +34,8 @@ def _steps() -> Row:
         facts.unit(_E + "step_seconds"),
         shows="Mean step of all chosen engines: the part with a kernel on the GPU, and the part without. Dashed: each engine's own.",
         normal="mostly GPU. An 8B model on an H200 decodes in 5 to 15 ms; a step with prefill takes longer.",
-        act="a large host part: see the last row. A growing GPU part: a larger batch, longer contexts, or a slower card (Hardware).",
-        width=8,
+        act="a large host part: see the row about the host. A growing GPU part: a larger batch, longer contexts, or a slower card (Hardware).",
+        width=12,
         stacked=True,
         empty="Defined only while requests run.",
     )
@@ -46,25 +46,13 @@ def _steps() -> Row:
         facts.unit(_E + "step_host_gap_ratio"),
         shows="The host's part of a step as a share of it.",
         normal="1 to 15 % for models of 8B and more.",
-        act="that much can be won at most: launches (Operator), a starved or full engine core (last row).",
-        width=8,
+        act="that much can be won at most: launches (Operator), a starved or full engine core (row about the host).",
+        width=12,
         limits=(Limit("HostStepBound", "gap"), Limit("EngineCoreSaturated", "gap"), Limit("HostStepLimit", "gap")),
         top=1.0,
         empty="Defined only while requests run, for an engine whose GPUs are known.",
     )
-    phases = Panel(
-        "timeseries",
-        "Phases of a scheduler iteration",
-        (Query(f"avg by (phase) ({mean(_E + 'step_phase_seconds')})", "{{phase}}"),),
-        facts.unit(_E + "step_phase_seconds"),
-        shows="Mean time of each phase inside the chosen engines: schedule, run the model, handle output.",
-        normal="the model's phase is nearly all.",
-        act="schedule or output large: very many sequences, long stop lists, guided decoding.",
-        width=8,
-        stacked=True,
-        empty=_NO_PROBE,
-    )
-    return Row("Where does a step's time go?", ((split, gap, phases),))
+    return Row("Where does a step's time go?", ((split, gap),))
 
 
 def _batch() -> Row:
@@ -79,20 +67,8 @@ def _batch() -> Row:
         shows="How many tokens a step works on, and how many it may.",
         normal="decode: about one for each running request; prefill fills the budget.",
         act="at the dashed line with a queue and idle tensor cores: raise the token budget (--max-num-batched-tokens).",
-        width=6,
+        width=8,
         empty="The engine does not count its steps or their tokens.",
-    )
-    kinds = Panel(
-        "timeseries",
-        "Prefill and decode in the batch",
-        (Query(f"sum by (kind) ({rate(_E + 'batch_tokens_total')})", "{{kind}}"),),
-        facts.rate_unit(_E + "batch_tokens_total"),
-        shows="Tokens scheduled into steps of all chosen engines, by kind.",
-        normal="a steady mixture.",
-        act="prefill in tall blocks while decode falls: long prompts take whole steps.",
-        width=6,
-        stacked=True,
-        empty=_NO_PROBE,
     )
     queue = Panel(
         "timeseries",
@@ -105,7 +81,7 @@ def _batch() -> Row:
         shows="Time from arrival to scheduling. The quantile is no finer than the engine's buckets; the first often ends at 0.3 s.",
         normal="milliseconds.",
         act="the panel Requests in the engine tells what they wait for; the queue of users comes out as time to the first token.",
-        width=6,
+        width=8,
         empty="No requests in this time, or the engine has no such histogram.",
     )
     gaps = Panel(
@@ -120,11 +96,11 @@ def _batch() -> Row:
         shows="Gaps between the tokens of a stream. Long prompts that take whole steps pull mean and p99 away from the median.",
         normal="mean near the median, p99 within ten times of it.",
         act="smaller prefill chunks (a smaller token budget), or prefill and decode on servers of their own.",
-        width=6,
+        width=8,
         limits=(Limit("PrefillStarvesDecode", "slow_seconds", unit="seconds"),),
         empty="No tokens in this time, or the engine has no histogram of them.",
     )
-    return Row("Batch and queue", ((tokens, kinds, queue, gaps),))
+    return Row("Batch and queue", ((tokens, queue, gaps),))
 
 
 def _host() -> Row:
@@ -170,6 +146,34 @@ def _host() -> Row:
         top=1.0,
         empty="The engine's control group has no CPU limit, or is not visible.",
     )
+    return Row("Is the host late?", ((cores, starved, throttled),))
+
+
+def _inside() -> Row:
+    phases = Panel(
+        "timeseries",
+        "Phases of a scheduler iteration",
+        (Query(f"avg by (phase) ({mean(_E + 'step_phase_seconds')})", "{{phase}}"),),
+        facts.unit(_E + "step_phase_seconds"),
+        shows="Mean time of each phase inside the chosen engines: schedule, run the model, handle output.",
+        normal="the model's phase is nearly all.",
+        act="schedule or output large: very many sequences, long stop lists, guided decoding.",
+        width=6,
+        stacked=True,
+        empty=_NO_PROBE,
+    )
+    kinds = Panel(
+        "timeseries",
+        "Prefill and decode in the batch",
+        (Query(f"sum by (kind) ({rate(_E + 'batch_tokens_total')})", "{{kind}}"),),
+        facts.rate_unit(_E + "batch_tokens_total"),
+        shows="Tokens scheduled into steps of all chosen engines, by kind.",
+        normal="a steady mixture.",
+        act="prefill in tall blocks while decode falls: long prompts take whole steps.",
+        width=6,
+        stacked=True,
+        empty=_NO_PROBE,
+    )
     lock = Panel(
         "timeseries",
         "Interpreter lock",
@@ -181,6 +185,7 @@ def _host() -> Row:
         shows="Share of samples in which some thread owned Python's interpreter lock, or the event loop was busy.",
         normal="below 50 %.",
         act="near 100 %: threads queue for the lock. Move work out of the process (more API servers, no tokenising in the core).",
+        width=6,
         limits=(Limit("InterpreterLockHeld", "blocked_share"), Limit("InterpreterLockHeld", "lock_share")),
         top=1.0,
         empty="Sampling of the interpreter lock is off (host.interpreter).",
@@ -193,11 +198,14 @@ def _host() -> Row:
         shows="Of the CPUs on which a process may run, the share that lies on another NUMA node than its GPU.",
         normal="0; 50 % without any pinning on two sockets.",
         act="pin the engine to the node of its GPU (numactl, or the CPU and topology manager of Kubernetes).",
+        width=6,
         limits=(Limit("NumaMisplacement", "remote_share"),),
         top=1.0,
         empty="One NUMA node, or the GPU's node is not known.",
     )
-    return Row("Is the host late?", ((cores, starved, throttled), (lock, numa)))
+    return Row(
+        "Inside engine and host: what needs the probe, sampling, or several NUMA nodes", ((phases, kinds, lock, numa),), collapsed=True
+    )
 
 
 def board() -> Board:
@@ -207,6 +215,6 @@ def board() -> Board:
         "heptascope / 4 Scheduling",
         "Does the engine's loop keep the GPU fed, and do requests get into the batch?",
         (*PLACES, "engine", "gpu"),
-        (state_row(Layer.SCHEDULING), _steps(), _batch(), _host()),
+        (state_row(Layer.SCHEDULING), _steps(), _batch(), _host(), _inside()),
         layer=Layer.SCHEDULING,
     )

@@ -89,7 +89,7 @@ def _links() -> Row:
         shows="Bytes over NVLink, and the speed of the links.",
         normal="a few GB/s in decode, up to some tens in prefill; 0 on one GPU.",
         act="0 with tensor parallelism: traffic goes over PCIe, see beside.",
-        width=8,
+        width=6,
         empty="This GPU has no NVLink, or its counters need GPM or DCGM.",
     )
     pressure = Panel(
@@ -105,7 +105,7 @@ def _links() -> Row:
         shows="Traffic between the GPUs as a share of what the links can carry.",
         normal="below 10 %.",
         act="above the line a step waits for links: fewer GPUs per replica and more replicas, or pipeline instead of tensor parallelism.",
-        width=8,
+        width=6,
         limits=(Limit("LinkLimit", "pressure"),),
         empty="One GPU, or the speed of its links is not known.",
     )
@@ -117,13 +117,9 @@ def _links() -> Row:
         shows="Bytes over PCIe into each GPU.",
         normal="below 0.1 GB/s.",
         act="above the line in a tensor-parallel group: collectives go over PCIe; check peer access (nvidia-smi topo -m, NCCL_DEBUG=INFO).",
-        width=8,
+        width=6,
         limits=(Limit("TensorParallelWithoutPeerAccess", "bytes_per_second", unit="bytes"),),
     )
-    return Row("Links", ((nvlink, pressure, pcie),))
-
-
-def _ranks() -> Row:
     errors = Panel(
         "timeseries",
         "NVLink errors in the last ten minutes",
@@ -135,6 +131,10 @@ def _ranks() -> Row:
         width=6,
         empty="No NVLink errors.",
     )
+    return Row("Links", ((nvlink, pressure, pcie, errors),))
+
+
+def _transfers() -> tuple[Panel, ...]:
     seconds = f"{rate(_E + 'kv_transfer_seconds_total')} / ({rate(_E + 'kv_transfers_total')} > 0)"
     transfer = Panel(
         "timeseries",
@@ -144,7 +144,7 @@ def _ranks() -> Row:
         shows="Time to hand the KV cache of a request from a prefill server to a decode server.",
         normal="tens of milliseconds; it adds to the time to the first token.",
         act="check the network between them, and whether both use the same transport.",
-        width=6,
+        width=8,
         empty="Prefill and decode are not separated here.",
     )
     moved = Panel(
@@ -155,7 +155,7 @@ def _ranks() -> Row:
         shows="What the transfers move.",
         normal="follows the prompts.",
         act="near the speed of the network: it is the limit between prefill and decode.",
-        width=6,
+        width=8,
         empty="Prefill and decode are not separated here.",
     )
     failures = Panel(
@@ -166,10 +166,10 @@ def _ranks() -> Row:
         shows="Transfers that failed.",
         normal="0.",
         act="their prompts are computed again, or the request ends; see the engine's log.",
-        width=6,
+        width=8,
         empty="Prefill and decode are not separated here.",
     )
-    return Row("Errors and transfers", ((errors, transfer, moved, failures),))
+    return transfer, moved, failures
 
 
 def _trace() -> Row:
@@ -198,7 +198,7 @@ def _trace() -> Row:
         "below 20 %; no pipeline: 0.",
         "more requests in flight, or fewer stages.",
     )
-    return Row("From the newest trace", ((exposed, waits, bubble),), collapsed=True)
+    return Row("Transfers between engines, and the newest trace", (_transfers(), (exposed, waits, bubble)), collapsed=True)
 
 
 def board() -> Board:
@@ -208,6 +208,6 @@ def board() -> Board:
         "heptascope / 5 Parallel",
         "Do the GPUs of a group work alike, and do the links between them hold?",
         (*PLACES, "engine", "gpu"),
-        (state_row(Layer.PARALLEL, load_panel(), tokens_panel()), _balance(), _links(), _ranks(), _trace()),
+        (state_row(Layer.PARALLEL, load_panel(), tokens_panel()), _balance(), _links(), _trace()),
         layer=Layer.PARALLEL,
     )

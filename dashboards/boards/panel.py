@@ -97,7 +97,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One board. `variables` are names out of `variables.VARIABLES`, in order; `layer` picks the annotations."""
+    """One board. `variables` are names out of `variables.VARIABLES`, in order; `layer` picks the annotations, `marks` says whether there are any."""
 
     uid: str
     title: str
@@ -105,5 +105,6 @@ class Board:
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
     layer: str = ""
+    marks: bool = True
     start: str = "now-1h"
     refresh: str = "30s"
