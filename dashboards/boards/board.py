@@ -61,7 +61,7 @@ def _model(board: Board) -> model.Dashboard:
     )
     boards = build.DashboardLink("Boards").type(model.DashboardLinkType.DASHBOARDS).tags([TAG]).as_dropdown(True)
     made.link(boards.include_vars(True).keep_time(True))
-    for annotation in _annotations(board.layer) if board.marks else ():
+    for annotation in _annotations(board.layer, marks=board.marks):
         made.annotation(annotation)
     done = made.build()
     done.panels = _panels(board.rows)
@@ -103,10 +103,10 @@ def _placed(panel: Panel, number: int, place: model.GridPos) -> model.Panel:
     return draw(panel).id(number).grid_pos(place).build()
 
 
-def _annotations(layer: str) -> list[build.AnnotationQuery]:
+def _annotations(layer: str, *, marks: bool) -> list[build.AnnotationQuery]:
     """Return what the rules found: on a layer's board its own faults, on the others those that wake someone; more can be switched on."""
     if not layer:
-        critical = _annotation("Critical faults", RED, True, kind="fault", severity="critical")
+        critical = _annotation("Critical faults", RED, marks, kind="fault", severity="critical")
         return [critical, _annotation("All faults", ORANGE, False, kind="fault"), _annotation("Symptoms", PURPLE, False, kind="symptom")]
     return [
         _annotation("Faults here", RED, True, kind="fault", layer=layer),

@@ -34,7 +34,7 @@ def _steps() -> Row:
         facts.unit(_E + "step_seconds"),
         shows="Mean step of all chosen engines: the part with a kernel on the GPU, and the part without. Dashed: each engine's own.",
         normal="mostly GPU. An 8B model on an H200 decodes in 5 to 15 ms; a step with prefill takes longer.",
-        act="a large host part: see the row about the host. A growing GPU part: a larger batch, longer contexts, or a slower card (Hardware).",
+        act="a large host part: see the row about the host. A growing GPU part: larger batch, longer contexts, a slower card (Hardware).",
         width=12,
         stacked=True,
         empty="Defined only while requests run.",

@@ -97,7 +97,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One board. `variables` are names out of `variables.VARIABLES`, in order; `layer` picks the annotations, `marks` says whether there are any."""
+    """One board. `variables` are names out of `variables.VARIABLES`, in order.
+
+    `layer` picks the annotations, `marks` says whether they are on at first.
+    """
 
     uid: str
     title: str
