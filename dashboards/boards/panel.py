@@ -97,7 +97,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One board. `variables` are names out of `variables.VARIABLES`, in order.
+    """One board. `variables` are names that `boards.variables` knows, in order.
 
     `layer` picks the annotations, `marks` says whether they are on at first.
     """
