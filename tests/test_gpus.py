@@ -14,9 +14,9 @@ from heptascope.errors import UserError
 from heptascope.gpus import FALL_BACK_SECONDS, IN_KUBERNETES, Gpus
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.sources.base import Source, SourceError
-from heptascope.sources.gpu import dcgm_bindings
+from heptascope.sources.gpu import dcgm_bindings, library
 from heptascope.wiring import GPU_CHOICES
-from support.fake_nvml import FakeClock
+from support.fake_nvml import FakeClock, FakeNvml, h200
 
 
 class Readers:
@@ -86,6 +86,15 @@ def test_the_choice_is_explained(monkeypatch: pytest.MonkeyPatch, clock: FakeClo
     assert ("nvml; before it: DCGM: no host engine", "") == (gpus.explanation, gpus.whose)
     readers.sources["nvml"].read(1.0)
     assert "node: no GPUs are configured; gpu.scope is auto; this is no pod" == gpus.whose
+
+
+def test_what_nvml_would_add_is_told(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:
+    """A host engine goes first; where NVML could be read as well it is said what that would give."""
+    alone = started(monkeypatch, clock, gives("dcgm", "dcgm_slow"))[0].explanation
+    monkeypatch.setattr(library, "load", lambda: FakeNvml([h200()], clock))
+    assert alone == "dcgm"
+    both = started(monkeypatch, clock, gives("dcgm", "dcgm_slow"))[0].explanation
+    assert "dcgm; NVML answers too and would add processes, NVLink speed and on Hopper and later exact means: gpu.source nvml" == both
 
 
 def test_a_configured_source_is_not_looked_for(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from heptascope.config import GpuSettings
 from heptascope.engines import Engines
@@ -13,6 +14,7 @@ from heptascope.sources.base import Source, SourceError
 from heptascope.sources.engine.discover import PROBE_TIMEOUT_SECONDS, discover_more, listening, well_known_ports
 from heptascope.sources.engine.discover import Found as Engine
 from heptascope.sources.engine.source import port_of
+from heptascope.sources.gpu import library
 from heptascope.wiring import GPU_CHOICES
 
 log = logging.getLogger(__name__)
@@ -46,12 +48,27 @@ class GpuSeeker:
             except SourceError as exc:
                 reasons.append(str(exc))
             else:
-                self._found(self.name, sources, "; ".join((sources[0].name, *(f"before it: {reason}" for reason in reasons))))
+                before = [f"before it: {reason}" for reason in reasons]
+                self._found(self.name, sources, "; ".join((sources[0].name, *before, *_beside(sources[0].name))))
                 return Reading(self.name, now)
         raise SourceError(Reason.NO_SOURCE, "; ".join(reasons))
 
     def close(self) -> None:
         """Do nothing: nothing stays open between two looks."""
+
+
+def _beside(chosen: str) -> Sequence[str]:
+    """Return what NVML would add to DCGM, where it answers here too."""
+    if chosen != "dcgm":
+        return ()
+    try:
+        module = library.load()
+        library.start(module)
+    except SourceError:
+        return ()
+    with suppress(module.NVMLError):
+        module.nvmlShutdown()
+    return ("NVML answers too and would add processes, NVLink speed and on Hopper and later exact means: gpu.source nvml",)
 
 
 class EngineSeeker:
