@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from heptascope.config_load import load
+from heptascope.config_load import CONFIG_VARIABLE, load
 from support.admission import admit
 from support.helm_render import documents, included, of_kind
 from support.helm_values import CHART
@@ -68,7 +68,7 @@ def test_the_configuration_goes_into_the_environment(tmp_path: Path) -> None:
     injected = admit(policy(values), POD)["spec"]["initContainers"][0]
     mounted = included(values, tmp_path / "server")["spec"]["template"]["spec"]["initContainers"][0]
     assert load(path, environment(mounted)).settings == load(environ=environment(injected)).settings
-    assert "args" not in injected
+    assert CONFIG_VARIABLE not in environment(injected)
 
 
 @pytest.mark.parametrize("where", ["initContainers", "containers"])

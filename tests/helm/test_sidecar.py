@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from heptascope.config import Settings
-from heptascope.config_load import load
+from heptascope.config_load import CONFIG_VARIABLE, load
 from support import dcgm_pages, pod_security
 from support.engine_pages import VLLM_032, capture
 from support.engine_server import EngineServer
@@ -121,7 +121,7 @@ def test_the_configuration_goes_before_the_mode(parent: Path, tmp_path: Path) ->
     assert ("dcgm-exporter", ("http://exporter.gpu:9400/metrics",), None, "auto") == gpu(settings)
     volume = {"name": "heptascope-config", "configMap": {"name": "vllm-heptascope"}}
     assert [volume] == deployment["spec"]["template"]["spec"]["volumes"]
-    assert ["--config=/etc/heptascope/heptascope.yaml"] == sidecar(deployment)["args"]
+    assert "/etc/heptascope/heptascope.yaml" == environment(sidecar(deployment))[CONFIG_VARIABLE]
 
 
 def test_only_its_own_settings_change_a_server_s_pod(parent: Path) -> None:

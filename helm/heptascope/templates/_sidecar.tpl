@@ -61,14 +61,9 @@ name: {{ $values.containerName }}
 image: {{ include "heptascope.image" .context }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
 command: [heptascope, serve]
-{{- if or $file $values.extraArgs }}
-args:
-{{- if $file }}
-  - --config=/etc/heptascope/heptascope.yaml
-{{- end }}
 {{- with $values.extraArgs }}
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+args:
+{{- toYaml . | nindent 2 }}
 {{- end }}
 ports:
   - name: heptascope
@@ -104,6 +99,11 @@ env:
 {{- end }}
   - name: HEPTASCOPE_LISTEN
     value: ":{{ $values.port }}"
+{{- if $file }}
+  # not an argument: `kubectl exec … heptascope check` reads the same file
+  - name: HEPTASCOPE_CONFIG
+    value: /etc/heptascope/heptascope.yaml
+{{- end }}
 {{- with include "heptascope.gpuEnvironment" (dict "values" $values "mode" $mode) | trim }}
   {{- . | nindent 2 }}
 {{- end }}
