@@ -14,7 +14,7 @@ from heptascope.surfaces.dashboards.board import Board, Panel, Target, load_boar
 from heptascope.surfaces.dashboards.empty import Cause, has_values, look
 from heptascope.surfaces.dashboards.needs import metrics
 from heptascope.surfaces.dashboards.scope import Scope, answer, choose, marks
-from heptascope.surfaces.dashboards.unfilled import Unfilled, unfilled
+from heptascope.surfaces.dashboards.unfilled import unfilled
 from support.dashboard_fleet import ACTIVE, END, FLEET
 from support.dashboard_preview import page
 from support.dashboard_world import world
@@ -53,11 +53,6 @@ def queries(board: Board) -> Iterator[tuple[Panel, Target]]:
     return ((panel, target) for panel in board.panels for target in panel.targets)
 
 
-def listed(entry: Unfilled, uid: str) -> bool:
-    """Whether an entry of the list is about a board."""
-    return entry.board == uid
-
-
 @each_board
 def test_no_query_fails_and_none_is_empty_but_those_of_the_list(uid: str, api: PrometheusApi) -> None:
     """With All chosen every query has values when its layer has something to show; the list names exactly the others."""
@@ -85,7 +80,7 @@ def test_marks_are_drawn_where_something_was_found(uid: str, api: PrometheusApi)
     board = BOARDS[uid]
     looks = [choose(board, api, scope(t))[0] for t in moments(board)]
     empty = {note.name for note in board.annotations if not any(marks(note, api, one) for one in looks)}
-    assert {entry.panel for entry in unfilled() if listed(entry, uid)} >= empty
+    assert empty == {note.name for note in board.annotations} & {entry.panel for entry in unfilled() if entry.board == uid}
 
 
 @each_board

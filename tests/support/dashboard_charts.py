@@ -96,10 +96,6 @@ def _ticks(area: Area, fields: Sequence[Field]) -> list[tuple[float, str]]:
     return [(value, f"{value:g}" if first is None else units.text(value, first.unit, first["decimals"])) for value in values]
 
 
-def _steps(field: Field) -> list[dict[str, object]]:
-    return list((field["thresholds"] or {}).get("steps") or ())
-
-
 def _grid(area: Area, fields: Sequence[Field]) -> Iterator[str]:
     for value, label in _ticks(area, fields):
         y = area.y(value)
@@ -123,19 +119,24 @@ def _thresholds(fields: Sequence[Field], area: Area) -> Iterator[str]:
     seen = set()
     for field in fields:
         mode = (field["custom.thresholdsStyle"] or {}).get("mode", "off")
-        steps = [(float(str(one["value"])), str(one["color"])) for one in _steps(field) if one.get("value") is not None]
-        if mode == "off" or (mode, *steps) in seen:
-            continue
-        seen.add((mode, *steps))
-        for i, (value, name) in enumerate(steps):
-            top = steps[i + 1][0] if i + 1 < len(steps) else area.high
-            if "area" in mode and value < area.high:
-                y, bottom = area.y(min(top, area.high)), area.y(max(value, area.low))
-                yield _box(area.left, y, area.width - RIGHT - area.left, bottom - y, units.colour(name), 0.1)
-            if mode != "area" and area.low <= value <= area.high:
-                dash = ' stroke-dasharray="8 6"' if "dashed" in mode else ""
-                y = area.y(value)
-                yield f'<line {_across(area, y)} stroke="{units.colour(name)}" stroke-width="1.5"{dash}/>'
+        steps = tuple((one.get("value"), str(one["color"])) for one in (field["thresholds"] or {}).get("steps") or ())
+        if mode != "off" and (mode, steps) not in seen:
+            seen.add((mode, steps))
+            yield from _threshold(mode, steps, area)
+
+
+def _threshold(mode: str, steps: Sequence[tuple[float | None, str]], area: Area) -> Iterator[str]:
+    """Yield areas and lines. Up to the first transparent step a line has the colour of what lies below it, after it of what lies above."""
+    clear = next((i for i, (_, name) in enumerate(steps) if name == "transparent"), 0)
+    for i, (value, above) in enumerate(steps):
+        if "area" in mode:
+            low, high = (area.low if value is None else value), (steps[i + 1][0] or 0.0 if i + 1 < len(steps) else area.high)
+            bottom, top = area.y(_clamped(low, area)), area.y(_clamped(high, area))
+            yield _box(area.left, top, area.width - RIGHT - area.left, bottom - top, units.colour(above), 0.1)
+        if value is not None and mode != "area" and area.low <= value <= area.high:
+            colour = units.colour(steps[i - 1][1] if clear >= i else above)
+            dash = ' stroke-dasharray="8 6"' if "dashed" in mode else ""
+            yield f'<line {_across(area, area.y(value))} stroke="{colour}" stroke-width="1.5"{dash}/>'
 
 
 def _pieces(points: Points, step: float, span: bool) -> Iterator[list[tuple[float, float]]]:
@@ -227,7 +228,8 @@ def _states(field: Field, area: Area, y: float, tall: float, step: float) -> Ite
         yield _box(x, y, wide, tall, field.colour(value), 0.8)
         label = field.text(value)
         if wide > 7 * len(label) and tall >= 10:
-            yield f'<text class="state" x="{x + 5:.1f}" y="{y + tall / 2 + 4:.1f}">{html.escape(label)}</text>'
+            ink = units.ink(field.colour(value))
+            yield f'<text class="state" fill="{ink}" x="{x + 5:.1f}" y="{y + tall / 2 + 4:.1f}">{html.escape(label)}</text>'
 
 
 def spark(points: Points, colour: str, size: tuple[float, float]) -> str:

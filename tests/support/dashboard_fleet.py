@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from heptascope.surfaces.prometheus import number_text
-from support.dashboard_rounds import CLOCK, Frame, Series, counts, round_of
+from support.dashboard_rounds import CLOCK, Series, counts, round_of
 
 SCRAPE_SECONDS = 15
 START, END = 1_795_968_300, 1_795_972_200
@@ -48,10 +48,10 @@ FLEET = (
 """Every layer has a fault of its own for a while, some pods are well all the time, and one is idle."""
 
 ACTIVE = {
-    "hardware": ("research-0", START + 45 * 60),
-    "operator": ("extract-0", START + 40 * 60),
-    "memory": ("assistant-0", START + 48 * 60),
-    "scheduling": ("extract-1", START + 55 * 60),
+    "hardware": ("research-0", START + 49 * 60),
+    "operator": ("extract-0", START + 43 * 60),
+    "memory": ("assistant-0", START + 49 * 60),
+    "scheduling": ("extract-1", START + 59 * 60),
     "parallel": ("research-1", END),
     "speculative": ("copilot-1", END),
     "application": ("extract-1", END),
@@ -75,7 +75,7 @@ class _Target:
     pod: Pod
     index: int
     _playing: int = -1
-    _shown: Frame = field(default_factory=dict)
+    _shown: dict[Series, float] = field(default_factory=dict)
     _offsets: dict[Series, float] = field(default_factory=dict)
     _heads: dict[Series, str] = field(default_factory=dict)
 
@@ -86,8 +86,9 @@ class _Target:
         if number != self._playing:
             self._offsets = {series: self._shown.get(series, value) - value for series, value in page.items() if counts(series)}
             self._playing = number
-        self._shown = {series: self._continued(series, value) for series, value in page.items()}
-        for series, value in self._shown.items():
+        now = {series: self._continued(series, value) for series, value in page.items()}
+        self._shown.update(now)
+        for series, value in now.items():
             yield f"{self._head(series)} {number_text(float(t) if series == CLOCK else value)} {t}\n"
         for name, value in (("up", 1), ("scrape_samples_scraped", len(page))):
             yield f"{self._head((name, ()))} {value} {t}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,7 @@ def _legend(shown: Shown, found: list[Field]) -> tuple[str, float]:
     """Return a legend and the height that it takes below a chart."""
     options = shown.options.get("legend", {})
     found = [field for field in found if not (field["custom.hideFrom"] or {}).get("legend")]
+    found = _sorted(found, options)
     if not options.get("showLegend", True) or options.get("displayMode") == "hidden":
         return "", 0.0
     calcs = options.get("calcs", ())
@@ -85,6 +86,14 @@ def _legend(shown: Shown, found: list[Field]) -> tuple[str, float]:
     head = "".join(f"<th>{reduced(calc, ())[0]}</th>" for calc in calcs)
     body_rows = "".join(f"<tr><td>{_dash(field)}{html.escape(field.name)}</td>{_calcs(field, calcs, 'td')}</tr>" for field in found)
     return f'<div class="legend" {style}><table><tr><th></th>{head}</tr>{body_rows}</table></div>', tall
+
+
+def _sorted(found: list[Field], options: Mapping[str, Any]) -> list[Field]:
+    """Return fields in the legend's order."""
+    by = next((calc for calc in options.get("calcs", ()) if reduced(calc, ())[0] == options.get("sortBy")), None)
+    if by is None:
+        return found
+    return sorted(found, key=lambda field: reduced(by, field.points)[1] or 0.0, reverse=bool(options.get("sortDesc")))
 
 
 def _dash(field: Field) -> str:

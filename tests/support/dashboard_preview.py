@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +23,14 @@ from support.dashboard_fleet import ACTIVE, END
 from support.dashboard_panels import HEADER, Shown, body
 
 WIDTH = 1600
+_FOR_READERS = {"overview": ("fleet", 1300), "hardware": ("fault", 1160)}
+"""Pictures in the documentation: the regime, and how many pixels from the top."""
+
 _CELL, _GAP, _COLUMNS = 30, 8, 24
 _CSS = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+
+
+Take = Callable[[str, str, int | None], Path]
 
 
 class Regime(NamedTuple):
@@ -124,18 +130,18 @@ def _marks(board: Board, ask: Ask, look: Scope) -> Iterator[Mark]:
 
 
 @contextmanager
-def pictures(folder: Path) -> Iterator[Any]:
-    """Give a function that takes a page's text and a name and writes a picture."""
+def pictures(folder: Path) -> Iterator[Take]:
+    """Give what takes a picture: of a page's text, to a name in `folder`, of so many pixels from the top (None: all)."""
     from support.browser import chromium
 
-    folder.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
         context = browser.new_context(viewport={"width": WIDTH, "height": 900})
         tab = context.new_page()
 
-        def take(text: str, name: str, most: int | None = None) -> Path:
+        def take(text: str, name: str, most: int | None) -> Path:
             tab.set_content(text)
             path = folder / f"{name}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
             clip = None if most is None else {"x": 0, "y": 0, "width": WIDTH, "height": most}
             tab.screenshot(path=path, full_page=True, clip=clip)
             return path
@@ -144,17 +150,24 @@ def pictures(folder: Path) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Draw the boards that are named, or all."""
+    """Draw the boards that are named, or all; those for the documentation also as docs/dashboard-NAME.png."""
     from support.dashboard_world import world
 
     folder, wanted = Path(sys.argv[1]), sys.argv[2:]
-    boards = [board for board in load_boards() if not wanted or board.uid.removeprefix("heptascope-") in wanted]
+    boards = {board.uid.removeprefix("heptascope-"): board for board in load_boards()}
     with tempfile.TemporaryDirectory() as temporary, world(Path(temporary)) as api, pictures(folder) as take:
-        for board in boards:
-            for regime in regimes(board):
-                for theme in ("dark", "light") if regime.name == "fleet" else ("dark",):
-                    text = page(board, api, Scope(regime.until - 3600, regime.until), regime.chosen, theme)
-                    print(take(text, f"{board.uid.removeprefix('heptascope-')}-{regime.name}{'-light' * (theme == 'light')}"))
+        for name in wanted or boards:
+            for regime in regimes(boards[name]):
+                _draw(name, boards[name], regime, api, take)
+
+
+def _draw(name: str, board: Board, regime: Regime, ask: Ask, take: Take) -> None:
+    for theme in ("dark", "light") if regime.name == "fleet" else ("dark",):
+        text = page(board, ask, Scope(regime.until - 3600, regime.until), regime.chosen, theme)
+        print(take(text, f"{name}-{regime.name}{'-light' * (theme == 'light')}", None))
+        wanted, tall = _FOR_READERS.get(name, ("", 0))
+        if (regime.name, theme) == (wanted, "dark"):
+            print(take(text, f"docs/dashboard-{name}", tall))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -40,6 +41,7 @@ _UNITS: dict[str, tuple[Sequence[tuple[str, float]], str]] = {
     "reqps": (_SHORT, "req/s"),
     "ops": (_SHORT, "ops/s"),
 }
+_BRIGHT = 120.0
 _TIMES = ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (60.0, 1.0, "s"), (3600.0, 1 / 60, "mins"), (86400.0, 1 / 3600, "hours"))
 
 
@@ -47,6 +49,13 @@ def colour(name: str) -> str:
     """Return a colour of Grafana's for a page."""
     base = name.removeprefix("semi-dark-").removeprefix("dark-").removeprefix("light-").removeprefix("super-light-")
     return _NAMED.get(base, name)
+
+
+def ink(background: str) -> str:
+    """Return a colour that can be read on another one."""
+    parts = [int(background[i : i + 2], 16) for i in (1, 3, 5)] if re.fullmatch(r"#[0-9A-Fa-f]{6}", background) else [0, 0, 0]
+    bright = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+    return "#111217" if bright > _BRIGHT else "#fff"
 
 
 def text(value: float, unit: str = "short", decimals: int | None = None) -> str:
