@@ -164,4 +164,6 @@ def test_chinese_is_heard_everywhere(browser: Browser) -> None:
         seen.page.goto(f"{url}/#/signals")
         seen.page.wait_for_selector("tbody tr")
         assert "GPU 核心温度" in seen.text("tbody")
-        assert not any(word in text for text in seen.page.locator(".help").all_inner_texts() for word in (" the ", " of "))
+        seen.page.goto(f"{url}/#/sources")
+        seen.page.wait_for_selector(".gap")
+        assert not [text for text in seen.page.locator(".gap p:first-child").all_inner_texts() if re.search(r"[a-z] [a-z]", text)]

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { text } from "./format.js";
 import { breakable, chip } from "./parts.js";
-import { help, reason, t } from "./words.js";
+import { detail, help, reason, t } from "./words.js";
 
 const MOST_ROWS = 400;
 
@@ -22,7 +22,7 @@ const present = (ctx) => (ctx.at === null ? null : h("p", { class: "quiet" }, t(
 function source(row) {
   return h("tr", { "data-key": row.name }, h("th", { scope: "row" }, row.name), h("td", null, chip(row.up ? "clear" : "faulty", t(row.up ? "up" : "down"))),
     h("td", { class: "n" }, row.age_seconds === null ? "–" : text(row.age_seconds, "seconds")), h("td", { class: "n" }, row.duration_seconds === null ? "–" : text(row.duration_seconds, "seconds")),
-    h("td", { class: "n" }, row.failures), h("td", null, [row.reason ? reason(row.reason) : "", row.message].filter(Boolean).join(": ")));
+    h("td", { class: "n" }, row.failures), h("td", null, [row.reason ? reason(row.reason) : "", detail(row.message)].filter(Boolean).join(": ")));
 }
 
 function gaps(rows) {
@@ -33,7 +33,7 @@ function gaps(rows) {
     groups.set(key, [...(groups.get(key) ?? []), row]);
   }
   return [...groups].map(([key, group]) => h("div", { class: "gap", "data-key": key },
-    h("p", null, h("b", null, reason(group[0].reason)), group[0].detail ? ": " + group[0].detail : ""),
+    h("p", null, h("b", null, reason(group[0].reason)), group[0].detail ? ": " + detail(group[0].detail) : ""),
     h("p", null, [...new Set(group.map((row) => row.signal))].map((name) => h("code", null, breakable(name), " ")))));
 }
 

@@ -6,7 +6,7 @@ import { ago, duration, rate, shown, significant, text } from "./format.js";
 import { graph } from "./graph.js";
 import { markdown } from "./markdown.js";
 import { breakable, chip, copier, entity, evidence, moment, short, standing, stepWords, verdictOf } from "./parts.js";
-import { foreign, gain, reason, step, summary, t } from "./words.js";
+import { detail, foreign, gain, reason, step, summary, t } from "./words.js";
 
 const ORDER = ["firing", "pending", "cannot-tell", "clear"];
 const KINDS = ["fault", "symptom", "limiter"];
@@ -62,7 +62,7 @@ function body(ctx, finding, about) {
 }
 
 function lacking(finding) {
-  return [h("h4", null, t("missing")), h("ul", null, finding.missing.map((m) => h("li", null, h("code", null, breakable(m.signal)), " ", m.detail || reason(m.reason),
+  return [h("h4", null, t("missing")), h("ul", null, finding.missing.map((m) => h("li", null, h("code", null, breakable(m.signal)), " ", m.detail ? detail(m.detail) : reason(m.reason),
     m.detail ? h("span", { class: "quiet" }, " (", reason(m.reason), ")") : null)))];
 }
 

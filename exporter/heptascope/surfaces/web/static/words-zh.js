@@ -982,3 +982,35 @@ export const scenes = {
   "GPU 1 shared with another process: SM 0.76 against 0.40, 691 W against 332 W":
     "GPU 1 与另一进程共用：SM 0.76 对 0.40，691 W 对 332 W",
 };
+
+/** Why signals are missing, in the words of the sources; one that no pattern matches stays as it is. */
+export const details = [
+  [/^this recording does not hold it$/, "此录制中没有"],
+  [/^the recording does not hold it$/, "此录制中没有"],
+  [/^speculative decoding is not configured$/, "没有配置投机解码"],
+  [/^comes from the in-engine probe, which is not installed$/, "来自引擎内 probe，而它没有安装"],
+  [/^this GPU has no NVLink in use$/, "此 GPU 没有在用的 NVLink"],
+  [/^no connector moves KV cache between engines$/, "没有 connector 在引擎之间传输 KV cache"],
+  [/^no source supplies it$/, "没有数据源提供它"],
+  [/^not on the page; set (\S+), or show the command line$/, "页面上没有；请设置 {1}，或让 heptascope 看到命令行"],
+  [/^needs host\.interpreter: true, and py-spy$/, "需要 host.interpreter: true 以及 py-spy"],
+  [/^needs (\S+) (\S+) or newer$/, "需要 {1} {2} 或更新版本"],
+  [/^needs a baseline of earlier days; this rule is evaluated by Prometheus only$/, "需要前些天的基线；此规则只由 Prometheus 判断"],
+  [/^no KV offloading is configured$/, "没有配置 KV offload"],
+  [/^this engine does not export it$/, "此引擎不导出它"],
+  [/^GPUs of this rank talk to each other; a spinning collective kernel counts as active$/, "此 rank 的 GPU 相互通信；自旋的集合通信 kernel 算作 active"],
+  [/^0 so far: needs the start flag (\S+), and a model that has an estimator$/, "至今为 0：需要启动参数 {1}，以及有估算器的模型"],
+  [/^no requests are running$/, "没有运行中的请求"],
+  [/^no objective is set; set (\S+)$/, "没有设置目标；请设置 {1}"],
+  [/^no trace is served$/, "没有展示 trace"],
+  [/^the number of running requests does not stand still while others wait$/, "有请求等待时，运行请求数并未停在某个值"],
+  [/^one GPU serves this rank$/, "此 rank 只由一个 GPU 服务"],
+  [/^no requests run, or too rarely for our polls to tell how long$/, "没有请求运行，或太少，轮询无法判断时长"],
+  [/^nothing supplies (\S+)$/, "没有数据源提供 {1}"],
+  [/^no look-ups in the window$/, "窗口内没有查找"],
+  [/^start vLLM with (\S+)$/, "用 {1} 启动 vLLM"],
+  [/^fewer than (\d+) observations of a latency in the window$/, "窗口内某延迟的观测少于 {1} 次"],
+  [/^no engine is read$/, "没有读取任何引擎"],
+  [/^(\S+): connection refused$/, "{1}：连接被拒绝"],
+  [/^the feature behind it is off$/, "相关功能未启用"],
+];

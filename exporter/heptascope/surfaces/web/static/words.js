@@ -92,6 +92,15 @@ export const help = (english) => chinese?.signals[english] ?? english;
 export const scene = (english) => chinese?.scenes[english] ?? english;
 export const gain = (english) => english.replace(/(?<=^\S+ ).*/s, (words) => chinese?.gains[words] ?? words);
 
+/** Returns the source's own words on why a signal is missing. */
+export function detail(english) {
+  for (const [pattern, words] of chinese?.details ?? []) {
+    const found = pattern.exec(english);
+    if (found) return words.replace(/\{(\d)\}/g, (_, i) => found[i]);
+  }
+  return english;
+}
+
 /** Whether the page speaks another language than its runbooks. */
 export const foreign = () => chinese !== null;
 
