@@ -14,6 +14,7 @@ from cloudcoil.models.keda import v1alpha1 as keda
 
 from heptascope.signals.schema import SCHEMA
 from support.helm_reference import ROOT, SELECTOR
+from support.lost_keys import lost_keys
 from support.pod_security import level
 
 EXAMPLES = ROOT / "helm" / "examples"
@@ -66,8 +67,10 @@ def test_charts_get_the_sidecar_where_they_take_one() -> None:
     assert not [model for model in models if "initContainer" in model]
     assert "Always" == llm_d["decode"]["initContainers"][0]["restartPolicy"]
     assert LABEL.items() <= llm_d["modelArtifacts"]["labels"].items()
-    engine = {variable["name"]: variable.get("value") for variable in llm_d["decode"]["initContainers"][0]["env"]}["HEPTASCOPE_ENGINE"]
-    assert f"http://127.0.0.1:{llm_d['routing']['proxy']['targetPort']}" == engine
+    ports = {"decode": llm_d["routing"]["proxy"]["targetPort"], "prefill": llm_d["routing"]["servicePort"]}
+    for role, port in ports.items():
+        engine = {variable["name"]: variable.get("value") for variable in llm_d[role]["initContainers"][0]["env"]}["HEPTASCOPE_ENGINE"]
+        assert f"http://127.0.0.1:{port}" == engine
 
 
 def test_the_overlay_uses_a_component_that_is_there() -> None:
@@ -81,7 +84,9 @@ def test_the_overlay_uses_a_component_that_is_there() -> None:
 def test_autoscalers_ask_for_the_saturation() -> None:
     """KEDA's object passes its model; both queries parse and ask for a signal that exists, from 0 to 1, with no labels of its own."""
     scaled = read("autoscaling/keda-scaledobject.yaml")[0]
-    trigger = keda.ScaledObject.model_validate(scaled).spec.triggers[0]
+    model = keda.ScaledObject.model_validate(scaled)
+    assert [] == list(lost_keys(scaled, model.model_dump(by_alias=True, exclude_none=True, mode="json")))
+    trigger = model.spec.triggers[0]
     adapter = read("autoscaling/prometheus-adapter-values.yaml")[0]["rules"]["custom"][0]
     filled = (
         adapter["metricsQuery"]

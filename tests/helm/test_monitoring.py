@@ -15,6 +15,7 @@ from cloudcoil.models.prometheus_operator import v1
 from support.helm_render import documents, of_kind, texts
 from support.helm_targets import relabelled
 from support.helm_values import CHART
+from support.lost_keys import lost_keys
 from support.prometheus import promtool
 
 ROOT = CHART.parents[1]
@@ -41,7 +42,7 @@ def test_the_operator_knows_every_key(name: str) -> None:
     assert found
     for document in found:
         read = models[document["kind"]].model_validate(document).model_dump(by_alias=True, exclude_none=True, mode="json")
-        assert [] == list(_lost(document, read))
+        assert [] == list(lost_keys(document, read))
 
 
 def test_rules_equal_their_sources(everything: list[dict[str, Any]]) -> None:
@@ -149,16 +150,3 @@ def test_a_release_fits_into_its_secret() -> None:
 
 def _rules(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [rule for document in of_kind(objects, "PrometheusRule") for group in document["spec"]["groups"] for rule in group["rules"]]
-
-
-def _lost(given: Any, read: Any, at: str = "") -> Any:
-    """Yield the places of `given` that `read` lacks."""
-    if isinstance(given, dict):
-        for key, value in given.items():
-            if not isinstance(read, dict) or key not in read:
-                yield f"{at}.{key}"
-            else:
-                yield from _lost(value, read[key], f"{at}.{key}")
-    elif isinstance(given, list):
-        for number, (one, other) in enumerate(zip(given, read, strict=True)):
-            yield from _lost(one, other, f"{at}.{number}")
