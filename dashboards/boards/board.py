@@ -15,6 +15,8 @@ from boards.limits import BLUE, ORANGE, PURPLE, RED
 from boards.panel import Board, Panel, Row
 from boards.promql import by, findings
 from boards.variables import SOURCE, variable
+from heptascope.model import RuleKind
+from heptascope.rules.load import load
 
 TAG: Final = "heptascope"
 TIMEZONE: Final = "browser"
@@ -108,12 +110,13 @@ def _annotations(layer: str, *, marks: bool) -> list[build.AnnotationQuery]:
     if not layer:
         critical = _annotation("Critical faults", RED, marks, kind="fault", severity="critical")
         return [critical, _annotation("All faults", ORANGE, False, kind="fault"), _annotation("Symptoms", PURPLE, False, kind="symptom")]
-    return [
-        _annotation("Faults here", RED, True, kind="fault", layer=layer),
-        _annotation("Symptoms here", PURPLE, True, kind="symptom", layer=layer),
-        _annotation("Faults elsewhere", ORANGE, False, kind="fault", layer=f"!={layer}"),
-        _annotation("Limiters here", BLUE, False, kind="limiter", layer=layer),
-    ]
+    found = [_annotation("Faults here", RED, True, kind="fault", layer=layer)]
+    kinds = {rule.kind for rule in load() if rule.layer == layer}
+    if RuleKind.SYMPTOM in kinds:
+        found.append(_annotation("Symptoms here", PURPLE, True, kind="symptom", layer=layer))
+    if RuleKind.LIMITER in kinds:
+        found.append(_annotation("Limiters here", BLUE, False, kind="limiter", layer=layer))
+    return [*found, _annotation("Faults elsewhere", ORANGE, False, kind="fault", layer=f"!={layer}")]
 
 
 def _annotation(name: str, color: str, enable: bool, **fixed: str) -> build.AnnotationQuery:

@@ -91,10 +91,10 @@ def _now() -> Row:
             "No tokens in this time, or no GPU that reports energy.",
         ),
         tile(
-            "A million tokens now",
+            "Price of a million tokens now",
             f"(sum ({_JOULES} * {_TOKENS}) / 3.6e6 * $price_kwh + sum ({_GPUS}) * $price_gpu_hour / 3600) / sum ({_TOKENS}) * 1e6",
             "short",
-            "Energy and GPU-hours at the prices above, for a million generated tokens at the present load.",
+            "In your currency: energy and GPU-hours at the prices above, for a million generated tokens at the present load.",
             "lower the fuller the cards are.",
             "fewer replicas at night, larger batches, smaller weights.",
             "No tokens in this time, or no GPU that reports energy.",
@@ -182,7 +182,7 @@ def _money() -> Row:
     tokens = f"({_TOKENS} > 0)"
     cost = Panel(
         "timeseries",
-        "Cost of a million generated tokens",
+        "Price of a million generated tokens",
         (
             Query(f"{_JOULES} / 3.6 * $price_kwh", f"energy · {DEPLOYMENT_NAME}"),
             Query(f"{_GPUS} * $price_gpu_hour / 3600 / {tokens} * 1e6", f"cards · {DEPLOYMENT_NAME}"),

@@ -40,7 +40,8 @@ def _tile(title: str, expr: str, unit: str, shows: str, normal: str, act: str, b
 
 
 def _tail(metric: str, latency: str, rule: str) -> str:
-    return f"{quantile(number(rule, 'quantile'), metric, ())} / min ({sel(_E + 'slo_seconds', latency=latency)})"
+    promise = f"max by ({by(DEPLOYMENT)}) ({sel(_E + 'slo_seconds', latency=latency)})"
+    return f"max ({quantile(number(rule, 'quantile'), metric, DEPLOYMENT)} / on ({by(DEPLOYMENT)}) {promise})"
 
 
 def _now() -> Row:
@@ -76,7 +77,7 @@ def _now() -> Row:
                     "First token, of objective",
                     _tail(_TTFT, "time_to_first_token", "TimeToFirstTokenHigh"),
                     "percentunit",
-                    "95th percentile of the time to the first token over all chosen engines, as a share of the objective.",
+                    "95th percentile of the time to the first token, as a share of the objective, of the slowest deployment.",
                     "below 100 %.",
                     "Application shows which part of a request takes the time.",
                     "heptascope-application",
@@ -87,7 +88,7 @@ def _now() -> Row:
                     "Next token, of objective",
                     _tail(_ITL, "inter_token_latency", "InterTokenLatencyHigh"),
                     "percentunit",
-                    "95th percentile of the time between tokens over all chosen engines, as a share of the objective.",
+                    "95th percentile of the time between tokens, as a share of the objective, of the slowest deployment.",
                     "below 100 %.",
                     "Scheduling shows where a step's time goes.",
                     "heptascope-application",
