@@ -8,7 +8,7 @@ from boards import facts
 from boards.common import EACH_ENGINE, state_row, uid
 from boards.limits import Limit, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, POD_NAME, RANK, by, mean, of_model, quantile, rate, sel
+from boards.promql import ENGINE_NAME, POD_NAME, RANK, by, mean, mean_of_all, named, of_model, quantile, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -64,26 +64,21 @@ def _feel() -> Row:
         "EndToEndLatencyHigh",
         "time to the first token, plus the gap times the length of the answer.",
         "longer answers explain it as well as a slower server: see the lengths below.",
-        ("0.5",),
     )
     return Row("What do users feel?", ((first, gap, whole),))
 
 
 def _breakdown() -> Row:
-    means = [mean(_E + f"{phase}_seconds") for phase in _PHASES]
-    inside = " + ".join(f"({phase})" for phase in means)
+    means = [mean_of_all(_E + f"{phase}_seconds") for phase in _PHASES]
+    outside = f"clamp_min({mean_of_all(_E + 'e2e_latency_seconds')} - ({' + '.join(means)}), 0)"
+    names = ("1. queue", "2. prefill", "3. decode", "4. front end")
     parts = Panel(
         "timeseries",
         "Where a request's time goes",
-        (
-            Query(of_model(means[0]), f"1. queue · {ENGINE_NAME}"),
-            Query(of_model(means[1]), f"2. prefill · {ENGINE_NAME}"),
-            Query(of_model(means[2]), f"3. decode · {ENGINE_NAME}"),
-            Query(of_model(f"clamp_min({mean(_E + 'e2e_latency_seconds')} - ({inside}), 0)"), f"4. front end · {ENGINE_NAME}"),
-        ),
+        tuple(Query(expr, name) for expr, name in zip((*means, outside), names, strict=True)),
         facts.unit(_E + "e2e_latency_seconds"),
         shows=(
-            "Mean of finished requests between five times: arrival, admission to the queue, first scheduling, first token, last token. "
+            "Mean of finished requests of all chosen engines between five times: arrival, queue, scheduling, first token, last token. "
             "What lies in none of the engine's phases is the front end's: tokenising, output handling."
         ),
         normal="decode is most of it; queue and front end are hardly to be seen.",
@@ -99,7 +94,7 @@ def _breakdown() -> Row:
         facts.unit(_E + "frontend_share_ratio"),
         shows="Of a request's time, the share that none of the engine's phases explains.",
         normal="below 12 %.",
-        act="above the line: a full API server (next row), slow tokenising, grammar compilation.",
+        act="above the line: a full API server (row about the front end), slow tokenising, grammar compilation.",
         width=8,
         limits=(Limit("FrontendSaturated", "share"), Limit("FrontendLimit", "share")),
         top=1.0,
@@ -113,9 +108,9 @@ def _requests() -> Row:
     answers = Panel(
         "timeseries",
         "Answers by status",
-        (Query(f"sum by ({by(EACH_ENGINE)}, status) ({rate(status)})", f"{{{{status}}}} · {_ENGINE}"),),
+        (Query(f"sum by (status) ({rate(status)})", "{{status}}"),),
         "reqps",
-        shows="HTTP answers each second.",
+        shows="HTTP answers each second, of all chosen engines.",
         normal="nearly all 2xx.",
         act="5xx: the engine's log, GPU health. 4xx: clients, most often prompts beyond the length limit.",
         width=8,
@@ -126,11 +121,11 @@ def _requests() -> Row:
         "timeseries",
         "How requests end",
         (
-            Query(f"sum by ({by(EACH_ENGINE)}, reason) ({rate(ended)})", f"{{{{reason}}}} · {_ENGINE}"),
-            Query(f"sum by ({by(EACH_ENGINE)}, reason) ({rate(refused)})", f"refused: {{{{reason}}}} · {_ENGINE}"),
+            Query(f"sum by (reason) ({rate(ended)})", "{{reason}}"),
+            Query(f"sum by (reason) ({rate(refused)})", "refused: {{reason}}"),
         ),
         "reqps",
-        shows="Requests that ended, by reason, and those that were turned away.",
+        shows="Requests that ended on all chosen engines, by reason, and those that were turned away.",
         normal="stop and length; no abort, no error, none refused.",
         act="abort: clients gave up, was it too slow? Refused: the queue limit.",
         width=8,
@@ -148,7 +143,7 @@ def _requests() -> Row:
         act="5xx above its line wakes someone; see the runbook EngineErrors.",
         width=8,
         limits=(Limit("EngineErrors", "error_share", of="5xx"), Limit("ClientErrors", "error_share", of="4xx")),
-        empty="The engine does not count its HTTP answers.",
+        empty="No answer failed, or the engine does not count its HTTP answers.",
     )
     return Row("How do requests end?", ((answers, reasons, errors),))
 
@@ -167,7 +162,7 @@ def _front() -> Row:
         shows="Cores used by the busiest API server process. Its event loop is one thread: 1 is full.",
         normal="below 0.5.",
         act="at the line: more API servers (--api-server-count), fewer stream events, tokenising elsewhere.",
-        width=8,
+        width=12,
         limits=(Limit("FrontendSaturated", "cores", unit=""),),
         empty="The engine's processes are not visible here (share the PID namespace).",
     )
@@ -175,15 +170,42 @@ def _front() -> Row:
         "timeseries",
         "Length of requests",
         (
-            Query(of_model(mean(_E + "prompt_length_tokens")), f"prompt · {ENGINE_NAME}"),
-            Query(of_model(mean(_E + "generation_length_tokens")), f"answer · {ENGINE_NAME}"),
+            Query(
+                named([("prompt", mean(_E + "prompt_length_tokens")), ("answer", mean(_E + "generation_length_tokens"))]),
+                f"{{{{what}}}} · {ENGINE_NAME}",
+            ),
         ),
         "short",
         shows="Mean length of finished requests, in tokens.",
         normal="yours; remember it.",
         act="a change of length changes every latency without any fault.",
-        width=8,
+        width=12,
         empty=_NO_REQUESTS,
+    )
+    return Row("Front end and clients", ((cores, lengths),))
+
+
+def _more() -> Row:
+    lag = Panel(
+        "timeseries",
+        "Front end: event loop and tokeniser",
+        (
+            Query(
+                named(
+                    [
+                        ("event loop late by", mean(_E + "frontend_event_loop_lag_seconds")),
+                        ("one call of the tokeniser", mean(_E + "frontend_tokenize_seconds")),
+                    ]
+                ),
+                f"{{{{what}}}} · {ENGINE_NAME}",
+            ),
+        ),
+        facts.unit(_E + "frontend_event_loop_lag_seconds"),
+        shows="Means of how late a timer runs in the event loop of the front end, and of how long tokenising one prompt takes.",
+        normal="a millisecond or two; tokenising takes 1 ms for a thousand tokens.",
+        act="late by more every stream waits: py-spy dump of the API server names the call that blocks.",
+        width=8,
+        empty="Needs the in-engine probe, or a front end that tells it.",
     )
     deferred = Panel(
         "timeseries",
@@ -196,7 +218,21 @@ def _front() -> Row:
         width=8,
         empty="The engine does not tell why requests wait.",
     )
-    return Row("Front end and clients", ((cores, lengths, deferred),))
+    quantiles = f'label_join({sel(_E + "latency_quantile_seconds")}, "what", " q", "latency", "quantile")'
+    means = f"{rate(_E + 'latency_seconds_total')} / ({rate(_E + 'latency_observations_total')} > 0)"
+    told = f'label_join({sel(_E + "recent_latency_seconds")} or {means}, "what", "", "latency")'
+    others = Panel(
+        "timeseries",
+        "Latencies of engines without histograms",
+        (Query(f"{quantiles} or {told}", f"{{{{what}}}} · {ENGINE_NAME}"),),
+        facts.unit(_E + "recent_latency_seconds"),
+        shows="What an engine tells without buckets: quantiles of its own, the latest mean, or the mean of a sum.",
+        normal="as for the panels above; a mean hides the slowest requests.",
+        act="no objective can be watched on these; put a gateway with histograms in front.",
+        width=8,
+        empty="Every engine here has histograms, or none tells such a latency.",
+    )
+    return Row("What only some engines tell", ((lag, deferred, others),), collapsed=True)
 
 
 def board() -> Board:
@@ -206,6 +242,6 @@ def board() -> Board:
         "heptascope / 7 Application",
         "What do users feel, and where does a request's time go?",
         (*PLACES, "engine", "gpu"),
-        (state_row(Layer.APPLICATION), _feel(), _breakdown(), _requests(), _front()),
+        (state_row(Layer.APPLICATION), _feel(), _breakdown(), _requests(), _front(), _more()),
         layer=Layer.APPLICATION,
     )
