@@ -11,7 +11,7 @@ from heptascope import wiring
 from heptascope.config import GpuSettings
 from heptascope.config_load import load
 from heptascope.errors import UserError
-from heptascope.gpus import FALL_BACK_SECONDS, IN_KUBERNETES, Gpus
+from heptascope.gpus import FALL_BACK_SECONDS, IN_KUBERNETES, RETRY_SECONDS, Gpus
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.sources.base import Source, SourceError
 from heptascope.sources.gpu import dcgm_bindings, library
@@ -25,15 +25,17 @@ class Readers:
     def __init__(self) -> None:
         """Read nothing."""
         self.sources: dict[str, Source] = {}
+        self.retries: dict[str, float] = {}
 
-    def add(self, sources: Sequence[Source]) -> None:
+    def add(self, sources: Sequence[Source], longest_backoff: float = 30.0) -> None:
         """Take sources."""
         self.sources.update((source.name, source) for source in sources)
+        self.retries.update((source.name, longest_backoff) for source in sources)
 
-    def replace(self, name: str, sources: Sequence[Source]) -> None:
+    def replace(self, name: str, sources: Sequence[Source], longest_backoff: float = 30.0) -> None:
         """Take sources in place of one."""
         del self.sources[name]
-        self.add(sources)
+        self.add(sources, longest_backoff)
 
 
 class Named:
@@ -83,6 +85,7 @@ def test_the_choice_is_explained(monkeypatch: pytest.MonkeyPatch, clock: FakeClo
     """What is used, and why not what stands before it; whose the GPUs are is told after the first read."""
     gpus, readers = started(monkeypatch, clock, gives(), gives("nvml", "nvml_slow"))
     assert ["nvml", "nvml_slow"] == list(readers.sources)
+    assert RETRY_SECONDS == readers.retries["nvml"]
     assert ("nvml; before it: DCGM: no host engine", "") == (gpus.explanation, gpus.whose)
     readers.sources["nvml"].read(1.0)
     assert "node: no GPUs are configured; gpu.scope is auto; this is no pod" == gpus.whose

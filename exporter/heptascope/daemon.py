@@ -114,10 +114,10 @@ class Daemon:
         """Start to read `sources`; may be called while running."""
         self._runner.add(sources, longest_backoff)
 
-    def replace(self, name: str, sources: Iterable[Source]) -> None:
+    def replace(self, name: str, sources: Iterable[Source], longest_backoff: float = MAX_BACKOFF_SECONDS) -> None:
         """Read `sources` from now on, and the source `name` no more: what it said is forgotten."""
         self._runner.remove(name)
-        self._runner.add(sources)
+        self._runner.add(sources, longest_backoff)
         self.say(Reading(name, self.now()))
 
     def swap(self, sources: Iterable[Source]) -> None:

@@ -23,6 +23,8 @@ from heptascope.wiring import GPU_CHOICES
 
 log = logging.getLogger(__name__)
 
+RETRY_SECONDS = 5.0
+"""A source that fails is read again within this time: its session knows itself when another try is worth it, and fails at once before."""
 FALL_BACK_SECONDS = 60.0
 """Under `auto`, a host engine that is away for so long is given up for the next way; it may have been replaced by another version."""
 
@@ -30,11 +32,11 @@ FALL_BACK_SECONDS = 60.0
 class Reads(Protocol):
     """What reads sources: the daemon."""
 
-    def add(self, sources: Sequence[Source]) -> None:
+    def add(self, sources: Sequence[Source], longest_backoff: float = ...) -> None:
         """Start to read."""
         ...
 
-    def replace(self, name: str, sources: Sequence[Source]) -> None:
+    def replace(self, name: str, sources: Sequence[Source], longest_backoff: float = ...) -> None:
         """Read `sources` in place of the source `name`."""
         ...
 
@@ -74,7 +76,7 @@ class Gpus:
         if self._settings.source == "auto":
             reads.add([GpuSeeker(self._settings, self._found)])
         else:
-            reads.add(self._take(choices[0](self._settings), f"{self._settings.source}, as gpu.source says"))
+            reads.add(self._take(choices[0](self._settings), f"{self._settings.source}, as gpu.source says"), RETRY_SECONDS)
         return True
 
     def write(self, reading: Reading) -> None:
@@ -95,7 +97,7 @@ class Gpus:
 
     def _found(self, seeker: str, sources: Sequence[Source], explanation: str) -> None:
         assert self._reads is not None  # noqa: S101  # the seeker was started by `start`
-        self._reads.replace(seeker, self._take(sources, explanation))
+        self._reads.replace(seeker, self._take(sources, explanation), RETRY_SECONDS)
 
     def _take(self, sources: Sequence[Source], explanation: str) -> Sequence[Source]:
         attribution = Attribution(clock=self._clock)

@@ -1,4 +1,4 @@
-"""Both NVML sources beside cards that follow scenario files: blanks, errors, calls that hang, a card that goes, a new MIG layout, an XID."""
+"""Both NVML sources beside cards of scenario files: blanks, errors, calls that hang, a card that goes, a new MIG layout, an XID."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _memory(row: Row, page: Page) -> None:
             page.put(MEMORY, float(used), extra=_pid(pid))
     if not listed:
         page.miss(MEMORY, _HIDDEN if (row.get("mem_used") or 0) > HIDDEN_BYTES else _IDLE)
-    elif all(used is None for _, used in listed):
+    elif not any(possible(used, 2.0**50) for _, used in listed):
         page.miss(MEMORY, _NO_MEMORY)
 
 
