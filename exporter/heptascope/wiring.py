@@ -6,7 +6,6 @@ import difflib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from heptascope.config import GpuSettings, RulesSettings, Settings
 from heptascope.errors import UserError
@@ -15,6 +14,7 @@ from heptascope.pipeline import Pipeline
 from heptascope.rules.diagnose import Diagnoser
 from heptascope.rules.judge import JudgeSettings
 from heptascope.rules.load import load as load_catalogue
+from heptascope.rules.references import changed
 from heptascope.rules.rule import Rule
 from heptascope.signals.ceilings import CardPeaks
 from heptascope.signals.derive import DeriveSettings
@@ -48,8 +48,7 @@ def overridden_rules(rules: Iterable[Rule], settings: RulesSettings) -> tuple[Ru
         for threshold in thresholds:
             if threshold not in rule.thresholds:
                 raise _unknown(f"rules.overrides.{name}.{threshold}", "the rule has no such threshold", threshold, list(rule.thresholds))
-        by_name[name] = replace(rule, overridden=dict(thresholds))
-    return tuple(by_name.values())
+    return changed(by_name.values(), settings.overrides)
 
 
 def _unknown(where: str, message: str, word: str, allowed: list[str]) -> UserError:

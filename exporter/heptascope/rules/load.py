@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -12,6 +13,7 @@ from typing import Any
 from heptascope.errors import UserError
 from heptascope.model import Confidence, Layer, RuleKind
 from heptascope.rules.graph import check_acyclic
+from heptascope.rules.references import resolved
 from heptascope.rules.rule import ENTITY_LABELS, GUARDS, TOPICS, Action, EvidenceItem, Rule
 from heptascope.signals.schema import SCHEMA
 from heptascope.yaml_marks import KeyPath, read_yaml
@@ -25,6 +27,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]+")
 _EVIDENCE = re.compile(
     r'(?P<signal>heptascope_[a-z0-9_]+)(\{(?P<label>[a-z_]+)="(?P<text>[^"]*)"\})?(\s+(?P<op>>=|<=|==|!=|>|<)\s+(?P<threshold>[a-z_0-9]+))?'
 )
+_REFERENCE = re.compile(r"[A-Z][A-Za-z0-9]+\.[a-z][a-z0-9_]*")
 _DURATION = re.compile(r"(\d+)(s|m|h)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -74,13 +77,23 @@ def _keys(entry: _Entry) -> None:
             raise entry.error("rule", f"key {key!r} is missing")
 
 
-def _thresholds(entry: _Entry) -> tuple[dict[str, float], dict[str, str]]:
+def _thresholds(entry: _Entry) -> tuple[dict[str, float], dict[str, str], dict[str, tuple[str, str]]]:
+    """Return the thresholds (NaN for one that is another rule's), the sources of the rule's own, and whose the others are."""
     values, sources = entry.value.get("thresholds", {}), entry.value.get("source", {})
-    if not isinstance(values, dict) or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values.values()):
-        raise entry.error("thresholds", "thresholds must be `name: number` lines")
-    if not isinstance(sources, dict) or set(sources) != set(values):
-        raise entry.error("source", f"source must say where each threshold comes from: {', '.join(values) or 'there are none'}")
-    return {k: float(v) for k, v in values.items()}, {k: str(v) for k, v in sources.items()}
+    if not isinstance(values, dict) or not all(_is_threshold(v) for v in values.values()):
+        raise entry.error("thresholds", "thresholds must be `name: number` or `name: OtherRule.threshold` lines")
+    own = [name for name, value in values.items() if not isinstance(value, str)]
+    if not isinstance(sources, dict) or set(sources) != set(own):
+        raise entry.error("source", f"source must say where each threshold comes from: {', '.join(own) or 'there are none'}")
+    shared = {
+        name: (rule, theirs) for name, value in values.items() if isinstance(value, str) for rule, _, theirs in [value.partition(".")]
+    }
+    numbers = {name: math.nan if isinstance(value, str) else float(value) for name, value in values.items()}
+    return numbers, {k: str(v) for k, v in sources.items()}, shared
+
+
+def _is_threshold(value: object) -> bool:
+    return bool(_REFERENCE.fullmatch(value)) if isinstance(value, str) else isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _evidence(entry: _Entry, thresholds: Mapping[str, float]) -> tuple[EvidenceItem, ...]:
@@ -134,7 +147,7 @@ def _rule(entry: _Entry) -> Rule:
     if not _NAME.fullmatch(name):
         raise entry.error("rule", "a rule's name is CamelCase letters and digits")
     layer = Layer(entry.choice("layer", [layer.value for layer in Layer]))
-    thresholds, sources = _thresholds(entry)
+    thresholds, sources, shared = _thresholds(entry)
     entity = entry.choice("entity", ENTITY_LABELS)
     gain = _gain(entry)
     rule = Rule(
@@ -158,6 +171,7 @@ def _rule(entry: _Entry) -> Rule:
         gain=gain["expr"].strip(),
         gain_text=gain["text"].strip(),
         where=f"{entry.path.name}:{entry.lines.get((*entry.at, 'rule'), 1)}",
+        shared=shared,
     )
     unknown = rule.placeholders() - set(thresholds)
     if unknown:
@@ -196,7 +210,7 @@ def load_folder(folder: Path) -> tuple[Rule, ...]:
                     hint=f"did you mean {near[0]}?" if near else "",
                 )
     check_acyclic(rules)
-    return tuple(rules.values())
+    return tuple(resolved(rules, folder).values())
 
 
 @cache

@@ -96,7 +96,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of the catalogue. `where` is file:line, `hold` the alert's `for` in seconds."""
+    """One rule of the catalogue. `where` is file:line, `hold` the alert's `for` in seconds.
+
+    `shared` says of a threshold that is another rule's (rule, threshold): one number, one source.
+    """
 
     name: str
     layer: Layer
@@ -118,6 +121,7 @@ class Rule:
     gain: str = ""
     gain_text: str = ""
     where: str = ""
+    shared: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     overridden: Mapping[str, float] = field(default_factory=dict)
 
     @property

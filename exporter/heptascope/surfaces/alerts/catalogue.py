@@ -6,10 +6,10 @@ Where the sidecars judge, Prometheus counts instead in what share of the window 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from heptascope.model import Layer, RuleKind
 from heptascope.quantities import format_duration
+from heptascope.rules.references import changed
 from heptascope.rules.rule import Rule
 from heptascope.surfaces.alerts import counted
 from heptascope.surfaces.alerts.model import COMPONENT, POD, Alert, Group, RuleFile
@@ -28,8 +28,9 @@ def alerting(rules: Iterable[Rule]) -> list[Rule]:
 def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFile]:
     """Return one file for each layer. Raises UserError for a change that a rule does not know."""
     found: dict[Layer, list[Alert]] = {layer: [] for layer in Layer}
-    for rule in alerting(rules):
-        changes = settings.override(rule.name, rule.thresholds)
+    every = {rule.name: settings.override(rule.name, rule.thresholds) for rule in alerting(rules)}
+    for rule in changed(alerting(rules), {name: changes.thresholds for name, changes in every.items()}):
+        changes = every[rule.name]
         if changes.enabled:
             found[rule.layer].append(alert_of(rule, settings, changes))
     about = "Faults and symptoms of the {} layer."
@@ -67,7 +68,7 @@ def expression(rule: Rule, settings: RenderSettings, changes: Override) -> str:
     """Return a rule's PromQL as Prometheus evaluates it."""
     window = format_duration(first(changes.window, settings.window))
     pod = ", ".join((*POD, settings.workload_label))
-    return replace(rule, overridden={**rule.overridden, **changes.thresholds}).text(window, pod)
+    return rule.text(window, pod)
 
 
 def first(*values: float | None) -> float:
