@@ -23,7 +23,7 @@ from support.dashboard_fleet import ACTIVE, END
 from support.dashboard_panels import HEADER, Shown, body
 
 WIDTH = 1600
-_FOR_READERS = {"overview": ("fleet", 1300), "hardware": ("fault", 1160)}
+_FOR_READERS = {"overview": ("fleet", 1345), "hardware": ("fault", 1160)}
 """Pictures in the documentation: the regime, and how many pixels from the top."""
 
 _CELL, _GAP, _COLUMNS = 30, 8, 24

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,6 +58,9 @@ CAUSE_WORDS: Final[Mapping[str, str]] = {
     Cause.QUERY: "Prometheus refuses the query",
     **{reason.value: words for reason, words in REASON_WORDS.items()},
 }
+_KINDS: Final[Mapping[str, str]] = {Cause.QUIET: "event", Cause.NO_HISTORY: "history"}
+"""Which entries of the list of unfilled queries say more about a cause."""
+
 _SOONEST: Final = (Cause.QUIET.value, Reason.IDLE.value, Cause.NO_TRAFFIC.value, Cause.NO_HISTORY.value, Cause.NO_RULES.value)
 
 
@@ -120,7 +124,7 @@ class _Look(NamedTuple):
         """
         if "heptascope" not in selector.metric or selector.metric not in self.stock.names:
             return "heptascope" not in selector.metric
-        kept = [f'{one.label}{one.op}"{one.value}"' for one in selector.matchers if one.label in WHICH_LABELS]
+        kept = [f"{one.label}{one.op}{json.dumps(one.value)}" for one in selector.matchers if one.label in WHICH_LABELS]
         if not kept:
             return True
         length = format_duration(self.scope.end - self.scope.start)
@@ -151,10 +155,8 @@ def has_values(series: list[Series]) -> bool:
 
 def _why(board: Board, panel: Panel, target: Target, look: _Look) -> Empty:
     cause, detail, signals = _cause(look.scope.put_in(target.expr, target.interval), look)
-    known = why_unfilled(board, panel, target)
-    if known and cause in (Cause.QUIET, Cause.NO_HISTORY):
-        detail = known
-    return Empty(board.uid, panel.title, cause, detail, signals)
+    known = why_unfilled(board, panel, target, _KINDS.get(cause, ""))
+    return Empty(board.uid, panel.title, cause, known or detail, signals)
 
 
 def _cause(expr: str, look: _Look) -> tuple[str, str, tuple[str, ...]]:

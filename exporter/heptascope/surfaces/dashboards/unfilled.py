@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -13,8 +13,9 @@ from heptascope.surfaces.dashboards.board import Board, Panel, Target
 
 
 class Unfilled(NamedTuple):
-    """One entry: a board's uid, a panel's title, a query's letter ("": all of them), and the reason."""
+    """One entry: its kind (history, event, recording), a board's uid, a panel's title, a query's letter ("": all), and the reason."""
 
+    kind: str
     board: str
     panel: str
     query: str
@@ -29,10 +30,12 @@ class Unfilled(NamedTuple):
 def unfilled() -> tuple[Unfilled, ...]:
     """Return the list."""
     text = (files("heptascope") / "surfaces" / "dashboards" / "unfilled.yaml").read_text(encoding="utf-8")
-    rows: Iterable[dict[str, Any]] = yaml.safe_load(text) or ()
-    return tuple(Unfilled(row["board"], row["panel"], row.get("query", ""), row["why"]) for row in rows)
+    kinds: Mapping[str, list[dict[str, str]]] = yaml.safe_load(text)
+    return tuple(
+        Unfilled(kind, row["board"], row["panel"], row.get("query", ""), row["why"]) for kind, rows in kinds.items() for row in rows
+    )
 
 
-def why(board: Board, panel: Panel, target: Target) -> str:
-    """Return why no recording fills a query; "" if one does."""
-    return next((entry.why for entry in unfilled() if entry.about(board, panel, target)), "")
+def why(board: Board, panel: Panel, target: Target, kind: str) -> str:
+    """Return why no recording fills a query, if the reason is of this kind; else ""."""
+    return next((entry.why for entry in unfilled() if entry.kind == kind and entry.about(board, panel, target)), "")
