@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from heptascope.labels import Match
+from heptascope.model import FindingState
 from support.degrade import DEGRADATIONS
 from support.recordings import all_recordings
-from support.replays import claims, match, unknown, verdict
+from support.replays import claims, match, states, unknown, verdict
 
 NAMES = sorted(all_recordings())
 WITHOUT_GPU = ("cpu-starved", "decode-b1", "idle", "kv-severe", "tokenize-heavy", "tp2-straggler")
@@ -75,4 +76,15 @@ def test_an_old_engine_does_not_say_whether_it_drafts(name: str) -> None:
     """Before vLLM 0.8.5 the page is silent on speculation: neither drafting nor what drafting would explain is claimed."""
     found = verdict(name, "old engine")
     assert [] == found["faults"]
-    assert {"SpeculationBelowBreakEven", "SpeculationHostBound", "EngineCoreSaturated", "LaunchOverhead"} <= set(unknown(found))
+    assert "SpeculationBelowBreakEven" in unknown(found)
+    assert {"SpeculationHostBound", "EngineCoreSaturated", "LaunchOverhead"} & claims(verdict(name)) <= set(unknown(found))
+
+
+@pytest.mark.parametrize("change", ["without GPM", "without host", "old engine", "without slow rows"])
+@pytest.mark.parametrize("name", ["stream-flood", "eager-b8", "kv-severe", "tp2-straggler"])
+def test_what_is_spared_did_not_fire(name: str, change: str) -> None:
+    """Second by second: a rule that is clear although signals are missing does not fire where they are there."""
+    whole, less = states(name), states(name, change)
+    spared = [(t, key) for t, found in less.items() for key, (_, is_spared) in found.items() if is_spared]
+    assert [] == [(t, key) for t, key in spared if whole[t].get(key, (None, False))[0] is FindingState.FIRING]
+    assert spared

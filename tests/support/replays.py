@@ -8,8 +8,13 @@ from typing import Any
 
 from heptascope.config import Settings
 from heptascope.labels import Match, compare
-from heptascope.offline import judge_recording
+from heptascope.model import FindingState
+from heptascope.offline import judge_recording, passes
+from heptascope.rules.diagnose import Diagnoser
+from heptascope.rules.findings import finding_key
 from heptascope.sources.recording import Recording
+from heptascope.sources.replay import replay_readings
+from heptascope.wiring import build_pipeline
 from support.degrade import DEGRADATIONS, degraded
 from support.recordings import all_recordings
 
@@ -27,6 +32,18 @@ def opened(name: str, change: str = WHOLE) -> Recording:
     """Open a recording, as it is or degraded."""
     source = all_recordings()[name]
     return Recording.open(source) if change == WHOLE else degraded(source, DEGRADATIONS[change])
+
+
+@cache
+def states(name: str, change: str = WHOLE) -> Mapping[int, Mapping[str, tuple[FindingState, bool]]]:
+    """Return by second and finding the state, and whether it stands although signals are missing, of a recording or a degraded one."""
+    pipeline = build_pipeline(Settings(), {})
+    judge = pipeline.judge
+    assert isinstance(judge, Diagnoser)
+    return {
+        round(found.t): {finding_key(f): (f.state, bool(f.spared)) for f in judge.findings}
+        for found in passes(replay_readings(opened(name, change)), pipeline)
+    }
 
 
 def match(name: str, change: str = WHOLE) -> Match:

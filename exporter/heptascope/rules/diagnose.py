@@ -132,7 +132,7 @@ class Diagnoser:
 
     def _may_be_fault(self, limiter: Claim, findings: Sequence[Finding]) -> bool:
         """Whether another limiter, which is a fault too, may be what really limits, and neither can be judged: then nothing is healthy."""
-        unknown = [f.rule for f in findings if f.state is FindingState.CANNOT_TELL and not f.rule.about_trace]
+        unknown = [f.rule for f in findings if (f.state is FindingState.CANNOT_TELL or f.spared) and not f.rule.about_trace]
         faults = {(rule.layer, rule.topic) for rule in unknown if rule.kind is RuleKind.FAULT}
         return any(
             rule.kind is RuleKind.LIMITER and limiter.rule in rule.explains and (rule.layer, rule.topic) in faults for rule in unknown

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from heptascope.model import FindingState, Labels, Missing, Reason
+from heptascope.model import FindingState, Labels, Missing, Reason, RuleKind
 from heptascope.rules import promql
 from heptascope.rules.rule import ENTITY_LABELS, Rule
 from heptascope.signals.mapping import known_engines, known_gpus
@@ -46,7 +46,10 @@ class Instance(NamedTuple):
 
 @dataclass(slots=True)
 class Finding:
-    """The state of one rule for one instance. `since` is when the state began, `value` what the expression gave last."""
+    """The state of one rule for one instance. `since` is when the state began, `value` what the expression gave last.
+
+    `missing` is why it cannot be judged, `spared` what was missing and could not matter.
+    """
 
     rule: Rule
     instance: Instance
@@ -54,8 +57,10 @@ class Finding:
     since: float = 0.0
     value: float | None = None
     missing: tuple[Missing, ...] = ()
+    spared: tuple[Missing, ...] = ()
     true_since: float | None = field(default=None, repr=False)
     last_true: float | None = field(default=None, repr=False)
+    refuted_since: float | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,7 @@ class RuleJudge:
         self.instances: list[Instance] = []
         self._shape = -1
         self._absent: dict[tuple[str, Labels], tuple[promql.SelectorInfo, ...]] = {}
+        self._decidable: dict[tuple[str, Labels], tuple[promql.Conjunct, ...]] = {}
 
     def step(self, store: Store, now: float) -> list[Finding]:
         """Judge every rule for every instance known at `now`."""
@@ -141,6 +147,7 @@ class RuleJudge:
         if self._shape != window.shape or before != self.instances:
             self._shape = window.shape
             self._absent.clear()
+            self._decidable.clear()
         presence = _Presence(window)
         cache: dict[object, object] = {}
         resting = _resting(store)
@@ -157,6 +164,8 @@ class RuleJudge:
                 value = _value_for(values, instance)
                 silent = value is not None or (rule.guard != "none" and instance.pairs in resting)
                 finding.missing = () if silent else complaint or self._lacking(rule, expression, instance, presence, reasons)
+                refuted = bool(finding.missing) and not complaint and self._refuted(rule, instance, presence, window, now, cache)
+                self._spare(finding, refuted, now)
                 self._advance(finding, value, now)
                 current[key] = finding
         self._findings = current
@@ -194,6 +203,34 @@ class RuleJudge:
             absent = self._absent[key] = tuple(expression.missing(lambda selector: presence.has(selector, instance)))
         found = tuple(dict.fromkeys(explain(selector, instance, reasons) for selector in absent))
         return () if any(m.reason in NOT_APPLICABLE for m in found) else found
+
+    def _spare(self, finding: Finding, refuted: bool, now: float) -> None:
+        """Let missing signals not matter once the rule has been refuted for `hold` seconds: for as long a firing rule would have stayed."""
+        finding.refuted_since = None if not refuted else now if finding.refuted_since is None else finding.refuted_since
+        finding.spared = ()
+        if finding.refuted_since is not None and now - finding.refuted_since >= self.settings.hold:
+            finding.missing, finding.spared = (), finding.missing
+
+    def _refuted(
+        self, rule: Rule, instance: Instance, presence: _Presence, window: Window, now: float, cache: dict[object, object]
+    ) -> bool:
+        """Whether a part of the rule that must hold is known not to: then nothing that is missing could make the rule fire.
+
+        Limiters stay unknown: that one is clear is taken for its resource being free, and of that the other parts say nothing.
+        """
+        expression = self._compiled.get(rule.name)
+        if expression is None or rule.kind is RuleKind.LIMITER or not instance.pairs:
+            return False
+        key = (rule.name, instance.pairs)
+        parts = self._decidable.get(key)
+        if parts is None:
+            parts = tuple(part for part in expression.conjuncts if part.known(lambda selector: presence.has(selector, instance)))
+            self._decidable[key] = parts
+        mine, own = dict(instance.pairs), ENTITY_LABELS[rule.entity]
+        try:
+            return any(part.fails(mine, own, window, now, cache) for part in parts)
+        except promql.EvaluationError:
+            return False
 
     def _advance(self, finding: Finding, value: float | None, now: float) -> None:
         """Fire after the condition held for `hold` seconds; clear after it was gone for as long."""

@@ -30,22 +30,23 @@ from typing import Any
 
 from heptascope.errors import UserError
 from heptascope.rules.promql_build import build
+from heptascope.rules.promql_conjuncts import Conjunct, conjuncts
 from heptascope.rules.promql_model import EvaluationError, Item, Matcher, Mode, Pass, SelectorInfo, full_labels
 from heptascope.rules.promql_parse import parse
 from heptascope.rules.promql_trees import RangeTree, ScalarTree, VectorTree
 from heptascope.signals.window import Window
 
-__all__ = ["EvaluationError", "Expression", "Item", "Matcher", "Mode", "SelectorInfo", "compile"]
+__all__ = ["Conjunct", "EvaluationError", "Expression", "Item", "Matcher", "Mode", "SelectorInfo", "compile"]
 
 
 class Expression:
     """A compiled expression: what it reads, and its value at a time."""
 
-    __slots__ = ("_tree", "selectors", "text", "where")
+    __slots__ = ("_tree", "conjuncts", "selectors", "text", "where")
 
-    def __init__(self, text: str, where: str, tree: ScalarTree | VectorTree) -> None:
-        """Keep what `compile` made of `text`."""
-        self.text, self.where = text, where
+    def __init__(self, text: str, where: str, tree: ScalarTree | VectorTree, parts: tuple[Conjunct, ...] = ()) -> None:
+        """Keep what `compile` made of `text`; `parts` must all hold."""
+        self.text, self.where, self.conjuncts = text, where, parts
         self._tree = tree
         self.selectors: tuple[SelectorInfo, ...] = tuple(dict.fromkeys(tree.need.selectors()))
 
@@ -79,11 +80,12 @@ class Expression:
 def compile(text: str, *, where: str = "") -> Expression:  # noqa: A001 - the name that `re` and others have for this
     """Return `text` compiled; UserError in one line, with `where` (file:line), for bad syntax or anything unsupported."""
     try:
-        tree = build(parse(text))
+        parsed = parse(text)
+        tree = build(parsed)
         if isinstance(tree, RangeTree):
             raise UserError("a range vector is not a result; apply a function such as rate")
     except UserError as error:
         raise UserError(error.message, where=where, hint=error.hint) from None
     except RecursionError:
         raise UserError("the expression is nested too deeply", where=where) from None
-    return Expression(text, where, tree)
+    return Expression(text, where, tree, tuple(conjuncts(parsed)))

@@ -35,6 +35,12 @@ class Need:
             return []
         return list(dict.fromkeys(selector for part in found for selector in part))
 
+    def complete(self, has: Callable[[SelectorInfo], bool]) -> bool:
+        """Return whether `has` admits every selector, both sides of an `or` too, but for those that are waived."""
+        if self.waived:
+            return True
+        return all(part.complete(has) for part in self.parts) if self.selector is None else has(self.selector)
+
 
 def all_of(*parts: Need) -> Need:
     """Return the need for every one of `parts`."""
