@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 
 GIL_SWITCH_SECONDS = 0.0005
 """How long a page may wait for the pipeline thread to hand over the interpreter; Python's default of 5 ms is /metrics' whole p99 budget."""
-_M_ARENA_MAX = -8  # glibc's malloc.h
+_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3  # glibc's malloc.h
+_OWN_MAPPING_BYTES = 128 * 1024  # glibc's default, which otherwise grows with each large block that is freed
 WEB_STOP_SECONDS = 0.8
 RECORDER_STOP_SECONDS = 0.3
 
@@ -155,11 +156,15 @@ def stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def share_one_arena() -> None:
-    """Let all threads allocate from one arena where the C library is glibc; one a thread costs some MiB, and here one runs at a time."""
+def save_memory() -> None:
+    """Keep the C library's heap small where it is glibc.
+
+    All threads allocate from one arena, since one runs at a time; large blocks, such as pages, go back to the kernel when they are freed.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
+        mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
 
 
 class Runs(Protocol):
@@ -179,7 +184,7 @@ class Runs(Protocol):
 def serve(what: Runs, settings: Settings, announce: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; `announce` gets the address. Raises UserError if the address cannot be served."""
     sys.setswitchinterval(GIL_SWITCH_SECONDS)
-    share_one_arena()
+    save_memory()
     app = create_app(what.daemon, settings.web, getattr(what, "stage", None))
     server = WebServer(app, *settings.address, settings.web.tls_cert, settings.web.tls_key)
     with stop_signals() as stopped:

@@ -81,6 +81,7 @@ def test_cannot_tell_is_visible(browser: Browser) -> None:
         seen.page.wait_for_selector(".verdict h1")
         assert "Cannot tell" in seen.text(".verdict h1")
         assert seen.page.locator("li.l-cannot-tell").count() > 0
+        assert "#/sources" == seen.page.locator(".next a").get_attribute("href")
         assert "rules lack signals" in seen.text("li.l-cannot-tell .words")
 
 

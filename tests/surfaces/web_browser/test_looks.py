@@ -162,8 +162,8 @@ def test_chinese_is_heard_everywhere(browser: Browser) -> None:
         assert "减少并发：" in seen.text("details[data-rule=KVCachePreemption] .steps")
         assert "--max-num-seqs" == seen.text("details[data-rule=KVCachePreemption] .steps .flag")
         seen.page.goto(f"{url}/#/signals")
-        seen.page.wait_for_selector("tbody tr")
-        assert "GPU 核心温度" in seen.text("tbody")
+        seen.page.wait_for_selector(".wide tbody tr")
+        assert "GPU 核心温度" in seen.text(".wide tbody")
         seen.page.goto(f"{url}/#/sources")
         seen.page.wait_for_selector(".gap")
         assert not [text for text in seen.page.locator(".gap p:first-child").all_inner_texts() if re.search(r"[a-z] [a-z]", text)]

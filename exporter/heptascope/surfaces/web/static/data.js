@@ -6,6 +6,8 @@ import { breakable, chip } from "./parts.js";
 import { detail, help, reason, t } from "./words.js";
 
 const MOST_ROWS = 400;
+/** Reasons in the order of how much a reader can do about them. */
+const ORDER = ["source_down", "no_permission", "profiler_locked", "flag_off", "ambiguous", "stale", "invalid", "engine", "no_source", "engine_too_old", "not_supported", "not_configured", "idle"];
 
 export function sources(ctx) {
   return [
@@ -32,7 +34,8 @@ function gaps(rows) {
     const key = row.reason + "\n" + row.detail;
     groups.set(key, [...(groups.get(key) ?? []), row]);
   }
-  return [...groups].map(([key, group]) => h("div", { class: "gap", "data-key": key },
+  const rank = ([, [row]]) => ORDER.indexOf(row.reason);
+  return [...groups].sort((a, b) => rank(a) - rank(b)).map(([key, group]) => h("div", { class: "gap", "data-key": key },
     h("p", null, h("b", null, reason(group[0].reason)), group[0].detail ? ": " + detail(group[0].detail) : ""),
     h("p", null, [...new Set(group.map((row) => row.signal))].map((name) => h("code", null, breakable(name), " ")))));
 }

@@ -88,7 +88,7 @@ function drawn(trends, finding, at) {
     return h("figure", { "data-key": trend.signal }, h("figcaption", null, h("code", null, breakable(trend.signal)), " ", h("b", null, now), limit ? h("span", { class: "limit" }, " ", limit) : null),
       plot(trend.lines.map((line) => line.values.slice(first)), { unit: trend.unit, seconds: trends.seconds - first, threshold: trend.threshold, at: at === null ? null : i - first, height: 56, label: short(trend.signal) + ": " + now + (limit ? ", " + t("threshold") + " " + limit : ""),
         names: trend.lines.map((line) => Object.entries(line.labels).filter(([k]) => k !== "uuid").map(([k, v]) => k + " " + v).join(", ")) }));
-  })), h("p", { class: "ends quiet", "aria-hidden": "true" }, h("span", null, t("minutes_ago", ago(trends.seconds - first))), h("span", null, t("now")))];
+  })), h("p", { class: "ends quiet", "aria-hidden": "true" }, h("span", null, t("some_ago", ago(trends.seconds - first))), h("span", null, t("now")))];
 }
 
 function edges(ctx, about) {

@@ -33,6 +33,7 @@ function headline(ctx, verdict) {
       verdict.unknown.length ? h("a", { class: "unknown", href: "#/sources" }, t("unjudged", verdict.unknown.length)) : null),
     (lead ?? limiter)?.corroborated_by ? h("p", { class: "more" }, t("corroborated", (lead ?? limiter).corroborated_by.join(", "))) : null,
     lead?.actions?.length ? h("p", { class: "next" }, h("b", null, t("next"), ": "), stepWords(ctx, lead.actions[0])) : null,
+    verdict.state === "cannot-tell" ? h("p", { class: "next" }, h("b", null, t("next"), ": "), h("a", { href: "#/sources" }, t("see_missing"))) : null,
     faults.slice(1).map((claim) => h("p", { class: "more" }, t("also"), ": ", says(claim), " ", h("span", { class: "quiet" }, t("on", claim.rule, entity(claim.entity)), ", ", link(ctx, claim)))),
     about(ctx));
 }

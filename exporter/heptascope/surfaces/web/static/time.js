@@ -22,7 +22,7 @@ export function time(ctx) {
     h("section", { class: "card", "aria-labelledby": "says" },
       h("h1", { id: "says", tabindex: "-1" }, t("charts")),
       scrubber(ctx, begin, last),
-      h("p", { class: "instant", title: utc(instant) }, t("at", clock(instant)), " · ", ago(last - instant))),
+      h("p", { class: "instant", title: utc(instant) }, t("at", clock(instant)), " · ", t("some_ago", ago(last - instant)))),
     h("section", { class: "card bands", "aria-labelledby": "bands" }, h("h2", { id: "bands" }, t("bands")),
       bands.length ? h("ul", null, rows(bands).map(([key, group]) => bandRow(key, group, begin, last, seconds, marked))) : h("p", { class: "quiet" }, t("no_bands"))),
     h("section", { class: "multiples", "data-act": "hover", "aria-label": t("charts") },
