@@ -25,6 +25,8 @@ class Counts:
     how many tokens they had computed.
     """
 
+    __slots__ = ("given_up", "prefilling", "schedule_ns", "step_ns", "update_ns", "values")
+
     def __init__(self) -> None:
         """Start at nothing."""
         self.values = [0] * WIDTH
