@@ -107,7 +107,12 @@ ROWS: list[Signal] = [
     _gauge("power_watts", "watts", _HW, "Board power (NVML; about a one-second mean on Ampere and later)."),
     _gauge("power_limit_watts", "watts", _HW, "Power limit in force (NVML enforced limit)."),
     _counter("energy_joules_total", "joules", _HW, "Energy used since the driver was loaded (NVML)."),
-    _gauge("sm_clock_hertz", "hertz", _HW, "SM clock now (NVML)."),
+    _gauge(
+        "sm_clock_hertz",
+        "hertz",
+        _HW,
+        "SM clock now (NVML); under tensor work an H200 counts 6 to 11 % fewer cycles.",
+    ),
     _gauge("sm_clock_max_hertz", "hertz", _HW, "Highest SM clock of this card (NVML)."),
     _gauge("memory_clock_hertz", "hertz", _HW, "Memory clock now (NVML)."),
     _gauge("memory_clock_max_hertz", "hertz", _HW, "Highest memory clock of this card (NVML)."),

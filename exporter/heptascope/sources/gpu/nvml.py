@@ -68,7 +68,7 @@ class _NvmlBase:
 
 
 class NvmlSource(_NvmlBase):
-    """Utilisation, power, clocks, memory, GPM and XID errors of every GPU; one read takes 2.6 ms a GPU on an H200, nearly all of it GPM."""
+    """Utilisation, power, clocks, memory, GPM and XID errors of every GPU; a read takes 2.9 ms a GPU (H200), 1.2 without `gr_util`."""
 
     name = "nvml"
 
