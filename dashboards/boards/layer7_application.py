@@ -203,8 +203,9 @@ def _more() -> Row:
         facts.unit(_E + "frontend_event_loop_lag_seconds"),
         shows="Means of how late a timer runs in the event loop of the front end, and of how long tokenising one prompt takes.",
         normal="a millisecond or two; tokenising takes 1 ms for a thousand tokens.",
-        act="late by more every stream waits: py-spy dump of the API server names the call that blocks.",
+        act="above the line every stream waits: py-spy dump of the API server names the call that blocks.",
         width=8,
+        limits=(Limit("EventLoopBlocked", "seconds", unit="seconds"),),
         empty="Needs the in-engine probe, or a front end that tells it.",
     )
     deferred = Panel(

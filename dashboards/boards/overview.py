@@ -190,7 +190,7 @@ def _latency(title: str, metric: str, latency: str, rule: str, act: str) -> Pane
         title,
         (
             Query(quantile(tail, metric, DEPLOYMENT), f"p{float(tail) * 100:.0f} · {DEPLOYMENT_NAME}"),
-            Query(f"max by ({by(DEPLOYMENT)}) ({sel(_E + 'slo_seconds', latency=latency)})", f"objective · {DEPLOYMENT_NAME}", dashed=True),
+            Query(f"min ({sel(_E + 'slo_seconds', latency=latency)})", "strictest objective", dashed=True),
         ),
         "s",
         shows=f"Over all pods of a deployment, and what the configuration promises. [{rule}](${{runbooks}}/{rule}.md) judges each engine.",
