@@ -144,10 +144,9 @@ def test_chinese_says_everything(browser: Browser) -> None:
     with serving(severe()) as url, visit(browser, url) as seen:
         said["page"] = set(seen.page.evaluate("async () => (await import('./static/words.js')).keys"))
         words = seen.page.evaluate("async () => ({ ...(await import('./static/words-zh.js')) })")
-    assert {"not in words-zh.js": {}, "said no more": {}} == {
-        "not in words-zh.js": {part: missing for part in said if (missing := said[part] - set(words[part]))},
-        "said no more": {part: old for part in said if (old := set(words[part]) - said[part])},
-    }
+    missing = [f"{part}: not in static/words-zh.js: {text}" for part in said for text in sorted(said[part] - set(words[part]))]
+    stale = [f"{part}: in static/words-zh.js, said no more: {text}" for part in said for text in sorted(set(words[part]) - said[part])]
+    assert [] == missing + stale, "\n".join(["", *missing, *stale])
     assert not [step for step, chinese in words["steps"].items() if names(step) != names(chinese)], "flags and names of settings must stay"
 
 
