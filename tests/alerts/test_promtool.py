@@ -29,7 +29,7 @@ IN_PROCESS = ("window=10s", "hold=3s")
 SAMPLES = 32
 """Seconds that the in-process cases last, and one more: ranges of Prometheus 2 reach one sample further back."""
 
-HARDWARE_STATE = ("GpuLost", "KVCacheSmallerThanRequest", "RowRemapPending")
+HARDWARE_STATE = ("GpuLost", "GpuRecoveryWanted", "GpusMissing", "KVCacheSmallerThanRequest", "ProfilingStuck", "RowRemapPending")
 """Alerts about a state that is wrong whether anybody works or not."""
 
 FILES = rule_files(load(), load_settings(None, IN_PROCESS))
