@@ -114,15 +114,16 @@ def test_the_probe_counts_and_the_derivation_comes_near(
         assert "switched itself off" not in engine.log.read_text(encoding="utf-8", errors="replace")
 
 
-def answers(engine: Vllm) -> list[Any]:
-    """Return texts and log probabilities of random, seeded continuations."""
+def answers(engine: Vllm) -> list[tuple[str, list[float], int]]:
+    """Return texts, log probabilities and prompt tokens of random, seeded continuations."""
     found = []
     for number in range(8):
         prompt = " ".join(f"w{(number * 97 + word * 13) % 1000 + 2}" for word in range(40))
         body = {"model": MODEL, "prompt": prompt, "max_tokens": 48, "temperature": 1.0, "seed": number, "logprobs": 1, "ignore_eos": True}
         answer = httpx.post(f"{engine.url}/v1/completions", json=body, timeout=120, trust_env=False)
-        choice = answer.raise_for_status().json()["choices"][0]
-        found.append((choice["text"], choice["logprobs"]["token_logprobs"]))
+        told = answer.raise_for_status().json()
+        choice = told["choices"][0]
+        found.append((choice["text"], choice["logprobs"]["token_logprobs"], told["usage"]["prompt_tokens"]))
     return found
 
 
@@ -135,12 +136,13 @@ def test_the_probe_changes_no_output(tmp_path: Path, version: str) -> None:
         observed = answers(engine)
         rows = until(lambda: [row for row in ProbeReader(folder).rows(time.time()) if _count(row, frontend.TOKENIZE) >= 8])
         assert ["frontend"] == [key for row in rows for key in row if key not in ("start", "values")]
-        cores = [row for row in ProbeReader(folder).rows(time.time()) if "rank" in row]
-        assert [8 * 40] == [row["values"][layout.PREFILL] for row in cores]
+        time.sleep(2 * PUBLISH_SECONDS)
+        cores = [row["values"] for row in ProbeReader(folder).rows(time.time()) if "rank" in row]
+        assert [sum(prompt for *_, prompt in observed)] == [values[layout.PREFILL] for values in cores]
     with serving(model, *SMALL_BATCHES, log=tmp_path / "plain.log", environment=VERSIONS[version]) as engine:
         plain = answers(engine)
     assert plain == observed
-    assert len({text for text, _ in plain}) == len(plain)
+    assert len({text for text, *_ in plain}) == len(plain)
 
 
 def _count(row: dict[str, Any], at: int) -> int:
