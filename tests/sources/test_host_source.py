@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from heptascope.model import Reading, Reason, labels
+from heptascope.model import Reason, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.sources.base import SourceError
 from heptascope.sources.host.cgroup import CGROUP_SIGNALS
 from heptascope.sources.host.discovery import LOOKUP_SECONDS
 from heptascope.sources.host.process import PROCESS_SIGNALS, SCAN_SECONDS, visible_arguments
 from heptascope.sources.host.source import HostSource
-from heptascope.sources.host.threads import OpenFiles
+from support.host_readings import PROCESS, infos, reasons, source, values
 from support.procfs import FakeRoot, put_group
 
-PROCESS = "heptascope_host_process_"
 CGROUP = "heptascope_host_cgroup_"
 
 
@@ -28,27 +27,6 @@ CGROUP = "heptascope_host_cgroup_"
 def fake(tmp_path: Path) -> FakeRoot:
     """Return an empty machine."""
     return FakeRoot(tmp_path)
-
-
-def source(fake: FakeRoot, *engines: tuple[str, int]) -> HostSource:
-    """Return a source that watches `engines` on the fixture."""
-    return HostSource(lambda: engines or (("vllm", 8000),), root=str(fake.root))
-
-
-def values(reading: Reading, name: str, key: str = "process") -> dict[str, float]:
-    """Return the values of one signal by one of its labels."""
-    return {dict(s.labels).get(key, ""): s.value for s in reading.samples if s.name == name}
-
-
-def infos(reading: Reading) -> dict[str, tuple[str, str, str]]:
-    """Return engine, role and process name by pid."""
-    found = [dict(s.labels) for s in reading.samples if s.name == PROCESS + "info"]
-    return {p["pid"]: (p.get("engine", ""), p["role"], p["process"]) for p in found}
-
-
-def reasons(reading: Reading) -> dict[str, Reason]:
-    """Return the reason of each missing signal."""
-    return {m.signal: m.reason for m in reading.missing}
 
 
 def test_the_machine_is_read_in_base_units(fake: FakeRoot) -> None:
@@ -86,33 +64,6 @@ def test_processes_get_engine_role_and_a_name_by_rank(fake: FakeRoot) -> None:
         "29": ("vllm", "worker", "worker"),
         "28": ("vllm", "worker", "worker-1"),
     } == infos(source(fake).read(100.0))
-
-
-def test_threads_are_summed_and_the_busiest_is_told_per_interval(fake: FakeRoot) -> None:
-    """Run-queue wait sums all threads; the busiest-thread counter grows by the largest rise of any one thread."""
-    fake.vllm()
-    host = source(fake)
-    first = host.read(100.0)
-    fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (400_000_010, 1_000_000_002), 522: (900_000_020, 500_000_003)}, user=2.0)
-    second = host.read(101.0)
-    wait, busiest = PROCESS + "run_queue_seconds_total", PROCESS + "busiest_thread_cpu_seconds_total"
-    assert 1.5 == pytest.approx(values(second, wait)["engine_core"] - values(first, wait)["engine_core"])
-    assert 0.0 == values(first, busiest)["engine_core"]
-    assert 0.9 == pytest.approx(values(second, busiest)["engine_core"])
-    assert 1.0 == pytest.approx(values(second, PROCESS + "cpu_seconds_total")["engine_core"] - 1.5)
-    assert 2.0 == values(second, PROCESS + "threads")["engine_core"]
-    assert 3.0 == values(second, PROCESS + "allowed_cpus")["engine_core"]
-
-
-def test_a_thread_that_ends_does_not_lower_the_wait(fake: FakeRoot) -> None:
-    """The sum over living threads falls when one ends; the counter must not, or a rate would take it for a restart."""
-    fake.vllm()
-    host = source(fake)
-    before = values(host.read(100.0), PROCESS + "run_queue_seconds_total")["engine_core"]
-    (fake.root / "proc/22/task/522/schedstat").unlink()
-    (fake.root / "proc/22/task/522").rmdir()
-    fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (10, 2)})
-    assert before == values(host.read(101.0), PROCESS + "run_queue_seconds_total")["engine_core"]
 
 
 def test_a_restarted_process_takes_over_the_name_with_a_visible_reset(fake: FakeRoot) -> None:
@@ -156,22 +107,6 @@ def test_a_process_that_gets_its_title_late_changes_its_role(fake: FakeRoot) -> 
     assert "other" == infos(host.read(0.0))["22"][1]
     fake.process(22, "VLLM::EngineCor", ppid=20)
     assert ("vllm", "engine_core", "engine_core") == infos(host.read(SCAN_SECONDS))["22"]
-
-
-def test_the_busiest_thread_has_a_name(fake: FakeRoot) -> None:
-    """Every tenth read tells which thread ran most since the look before; until the second look nothing is told."""
-    fake.vllm()
-    for tid, name in ((22, "VLLM::EngineCor"), (522, "output_sender")):
-        fake.write(f"proc/22/task/{tid}/comm", f"{name}\n")
-    host, signal = source(fake), PROCESS + "busiest_thread_info"
-    told: list[set[tuple[str, str]]] = []
-    for second in range(22):
-        main, other = (second * 10**8, second * 9 * 10**7) if second < 12 else (12 * 10**8, second * 9 * 10**7)
-        fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (main, 2), 522: (other, 3)})
-        found = [dict(s.labels) for s in host.read(100.0 + second).samples if s.name == signal]
-        told.append({(row["thread"], row["tid"]) for row in found if row["role"] == "engine_core"})
-    assert [set(), {("VLLM::EngineCor", "22")}, {("output_sender", "522")}] == [told[9], told[10], told[20]]
-    assert told[10] == told[19]
 
 
 def test_the_processes_of_sglang_have_their_roles(fake: FakeRoot) -> None:
@@ -292,30 +227,6 @@ def test_the_command_line_of_a_launcher_is_kept(fake: FakeRoot) -> None:
     row = source(fake).read(1.0).raw
     assert row is not None
     assert ["serve", "m", "--port", "8000"] == next(p["cmdline"] for p in row["procs"] if p["pid"] == 20)[-4:]
-
-
-def test_more_threads_than_files_may_stay_open_are_still_all_read(fake: FakeRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past the limit of open files, the rest are opened for each read: the sums are the same."""
-    monkeypatch.setattr(OpenFiles.__init__, "__defaults__", (1,))
-    fake.vllm()
-    host = source(fake)
-    open_before = len(os.listdir("/proc/self/fd"))
-    host.read(1.0)
-    fake.process(22, "VLLM::EngineCor", ppid=20, threads={22: (10, 1_000_000_002), 522: (20, 2_000_000_003)})
-    wait = values(host.read(2.0), PROCESS + "run_queue_seconds_total")["engine_core"]
-    assert 3.0 == pytest.approx(wait, abs=1e-6)
-    assert open_before + 1 == len(os.listdir("/proc/self/fd"))
-
-
-def test_kernels_without_schedstat_give_the_reason(fake: FakeRoot) -> None:
-    """Without schedstat the wait and the busiest thread are not supported, CPU time stays."""
-    fake.vllm()
-    for path in fake.root.glob("proc/*/task/*/schedstat"):
-        path.unlink()
-    reading = source(fake).read(1.0)
-    assert Reason.NOT_SUPPORTED == reasons(reading)[PROCESS + "run_queue_seconds_total"]
-    assert {} == values(reading, PROCESS + "run_queue_seconds_total")
-    assert 1.5 == values(reading, PROCESS + "cpu_seconds_total")["engine_core"]
 
 
 @pytest.mark.parametrize(
