@@ -24,6 +24,7 @@ from heptascope.surfaces.web.lookback import Lookback
 from heptascope.surfaces.web.patch import merge_patch
 from heptascope.surfaces.web.stream import MOST_WAITING, Broadcaster, message
 from heptascope.surfaces.web.ticket import escaped
+from support.degrade import without_engine
 from support.played import played, severe
 from support.snapshots import busy, failing
 from support.web_client import Client
@@ -117,6 +118,15 @@ def test_what_was_said_is_kept_for_ten_minutes() -> None:
     ended = next(b for b in chronicle.bands(state.time) if b.key == band.key)
     assert state.time == ended.end
     assert [] == [b for b in chronicle.bands(state.time + KEPT_SECONDS + 1) if b.key == band.key]
+
+
+def test_rules_of_an_engine_that_was_never_read_are_counted() -> None:
+    """While no engine is known its rules count all the same, nearly all of them as not judged."""
+    state = played(FOLDER / "decode-c64", without_engine)
+    (layers,) = Client(create_app(state)).get("/api/v1/page").json()["layers"].values()
+    for name in ("application", "scheduling", "memory"):
+        assert layers[name]["rules"] > 5
+        assert layers[name]["judged"] <= 1
 
 
 def test_the_past_can_be_asked_for() -> None:

@@ -91,4 +91,4 @@ def of_engine(f: Finding, engine: str) -> bool:
     rows = (f.instance.pairs, *f.instance.related)
     if f.instance.kind == "gpu":
         return not f.instance.related or any(dict(row).get("engine") == engine for row in rows)
-    return dict(f.instance.pairs).get("engine") == engine
+    return dict(f.instance.pairs).get("engine", "") == engine

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from heptascope.demo.scenarios import FOLDER
 from support.browser import serving, visit
-from support.degrade import without_gpm
+from support.degrade import without_gpu
 from support.played import played, severe
 
 RECORDINGS = (
@@ -76,13 +76,14 @@ def test_above_the_fold(browser: Browser) -> None:
 
 
 def test_cannot_tell_is_visible(browser: Browser) -> None:
-    """Without GPM the page says that it cannot tell, and how many rules of each layer lack signals."""
-    with serving(played(FOLDER / "decode-c64", without_gpm)) as url, visit(browser, url) as seen:
+    """Without GPUs the page says that it cannot tell, which layer not at all and which in part, and where the reasons stand."""
+    with serving(played(FOLDER / "decode-c64", without_gpu)) as url, visit(browser, url) as seen:
         seen.page.wait_for_selector(".verdict h1")
         assert "Cannot tell" in seen.text(".verdict h1")
         assert seen.page.locator("li.l-cannot-tell").count() > 0
         assert "#/sources" == seen.page.locator(".next a").get_attribute("href")
         assert "rules lack signals" in seen.text("li.l-cannot-tell .words")
+        assert "Clear in part" in seen.text("li[data-key=parallel] .chip")
 
 
 def test_times_are_local_with_utc_on_hover(browser: Browser) -> None:

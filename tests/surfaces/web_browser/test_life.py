@@ -117,6 +117,7 @@ def test_the_picker_of_the_demo(browser: Browser, tmp_path: Path) -> None:
         seen.wait("() => document.querySelector('.demo dd').innerText.includes('application')")
         seen.wait("() => [...document.querySelectorAll('.demo dd')].at(-1).innerText.includes('agrees')", 30)
         assert "Degraded" in seen.text(".verdict h1")
+        seen.page.wait_for_timeout(3000)  # so that what is taken away holds more than the first seconds of it
         with seen.page.expect_download() as download:
             seen.page.click("nav >> text=Sources")
             seen.page.click("text=Last ten minutes (recording)")
