@@ -126,7 +126,7 @@ def test_a_skewed_pair(results: dict[str, Any]) -> None:
         "tensor_cycle_ratio": cycles["1"] / cycles["0"],
     }
     assert cycles["1"] / cycles["0"] == pytest.approx(2.0, rel=0.1)
-    assert min(row["graphics_engine_active"] for row in rows.values()) > 0.9
+    assert min(row["graphics_engine_active"] for row in rows.values()) > 0.8
     for row in rows.values():
         assert 0.95 < row["nvlink_transmit_gb_s"] * 1e9 / measured < 1.3
 
