@@ -112,3 +112,10 @@ def test_a_layer_is_not_clear_because_no_trace_says_anything() -> None:
     assert ["faulty"] == chosen(
         values(Room(cap, traced, hold=0.0), *BUSY, info, (KV, A, 0.95)), "heptascope_layer_state", layer="scheduling"
     )
+
+
+def test_a_layer_is_not_clear_because_one_condition_fails() -> None:
+    """A fault that cannot fire whatever is missing is no finding and not unknown; its layer is nevertheless not known to be well."""
+    both = rule(expr=f"{KV} > 0.9 and on ($entity) heptascope_engine_sequence_limit > 0")
+    found = values(Room(both, hold=0.0), *BUSY, (KV, A, 0.1))
+    assert ((), ["cannot-tell"]) == (found.get("heptascope_finding_unknown", ()), chosen(found, "heptascope_layer_state", layer="memory"))

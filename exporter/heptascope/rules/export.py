@@ -35,12 +35,12 @@ def _root_labels(c: Claim) -> Labels:
 def layer_states(verdict: Verdict, findings: Iterable[Finding]) -> dict[Layer, str]:
     """Return the state of each layer: faulty, symptom, limiting, clear, or cannot-tell if none of its rules could be judged.
 
-    That no trace says anything does not make a layer clear.
+    Neither that no trace says anything makes a layer clear, nor rules that one known condition settles while signals are missing.
     """
     firing: dict[Layer, set[RuleKind]] = {}
     judged: dict[Layer, bool] = {}
     for f in findings:
-        known = f.state is not FindingState.CANNOT_TELL and not f.rule.about_trace
+        known = f.state is not FindingState.CANNOT_TELL and not f.rule.about_trace and not f.spared
         judged[f.rule.layer] = judged.get(f.rule.layer, False) or known
         if f.state is FindingState.FIRING:
             firing.setdefault(f.rule.layer, set()).add(f.rule.kind)
