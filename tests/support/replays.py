@@ -15,10 +15,13 @@ from heptascope.rules.findings import finding_key
 from heptascope.sources.recording import Recording
 from heptascope.sources.replay import replay_readings
 from heptascope.wiring import build_pipeline
+from support.dashboard_told import told
 from support.degrade import DEGRADATIONS, degraded
 from support.recordings import all_recordings
 
 WHOLE = "whole"
+TOLD = "told"
+"""With the server's command line, which the recordings themselves leave out."""
 Json = Mapping[str, Any]
 
 
@@ -29,7 +32,9 @@ def verdict(name: str, change: str = WHOLE) -> Json:
 
 
 def opened(name: str, change: str = WHOLE) -> Recording:
-    """Open a recording, as it is or degraded."""
+    """Open a recording, as it is, with the server's command line, or degraded."""
+    if change == TOLD:
+        return told(name)
     source = all_recordings()[name]
     return Recording.open(source) if change == WHOLE else degraded(source, DEGRADATIONS[change])
 
