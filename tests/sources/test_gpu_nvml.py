@@ -31,6 +31,7 @@ def test_a_first_reading_tells_everything() -> None:
     wanted = {name for name in wanted if "instance" not in name}  # the card is not cut
     assert wanted - _told(fast, slow) == set()
     assert {m.signal for m in (*fast.missing, *slow.missing)} == {
+        "heptascope_gpu_nvlink_errors_total",  # of one kind
         "heptascope_gpu_process_memory_bytes",
         "heptascope_gpu_process_sm_utilization_ratio",
         "heptascope_gpu_xid_error_last_timestamp_seconds",
@@ -99,6 +100,28 @@ def test_nvlink_speed_of_older_drivers(fields: dict[int, float], speed: float | 
     reading = bench.read_slow()
     assert list(values(reading, "nvlink_bandwidth_bytes_per_second").values()) == ([] if speed is None else [speed])
     assert [m.reason for m in reasons(reading, "nvlink_bandwidth_bytes_per_second")] == ([Reason.NOT_SUPPORTED] if speed is None else [])
+
+
+def test_nvlink_errors_of_each_link() -> None:
+    """Where the card has no totals the links' own counters are added up; it then knows one kind of CRC error."""
+    card = h200(links=18)
+    card.fields.update({(161, 3): 2, (161, 4): 5, (163, 0): 7})
+    bench = Bench(card)
+    bench.read()
+    reading = bench.read_slow()
+    found = {dict(pairs)["kind"]: count for pairs, count in values(reading, "nvlink_errors_total").items()}
+    assert {"replay": 7.0, "recovery": 0.0, "crc_flit": 7.0} == found
+    assert [("crc_data", Reason.NOT_SUPPORTED)] == [(dict(m.labels)["kind"], m.reason) for m in reasons(reading, "nvlink_errors_total")]
+
+
+def test_nvlink_totals_go_first() -> None:
+    """Where the card has totals no link is asked."""
+    card = h200(links=18)
+    card.fields.update({38: 1, 45: 2, 52: 3, 59: 4, (161, 0): 99})
+    bench = Bench(card)
+    bench.read()
+    found = {dict(pairs)["kind"]: count for pairs, count in values(bench.read_slow(), "nvlink_errors_total").items()}
+    assert {"crc_flit": 1.0, "crc_data": 2.0, "replay": 3.0, "recovery": 4.0} == found
 
 
 def test_constants_are_read_once() -> None:

@@ -66,7 +66,7 @@ def h200(uuid: str = "GPU-a", links: int = 0) -> FakeGpu:
     gpu = FakeGpu(uuid)
     if links:
         gpu.values.update({("nvmlDeviceGetNvLinkState", link): 1 for link in range(links)})
-        gpu.fields.update({(164, link): 26562 for link in range(links)} | dict.fromkeys((38, 45, 52, 59), 0))
+        gpu.fields.update({(164, link): 26562 for link in range(links)} | {(f, link): 0 for f in (161, 162, 163) for link in range(links)})
     return gpu
 
 

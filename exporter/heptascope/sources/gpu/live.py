@@ -15,6 +15,7 @@ _FAST_FIELDS = {"power_cap_ns": 74, "sw_thermal_ns": 269}  # 6 and 10 us
 _SLOW_FIELDS = {"mem_temp_c": 82, "hw_thermal_ns": 270, "power_brake_ns": 271}  # 10, 600 and 600 us
 _RECOVERY_FIELD = {"recovery_action": 230}
 _NVLINK_ERROR_FIELDS = {"nvlink_crc_flit": 38, "nvlink_crc_data": 45, "nvlink_replay": 52, "nvlink_recovery": 59}  # totals of all links
+_LINK_ERROR_FIELDS = {"nvlink_crc_flit": 163, "nvlink_replay": 161, "nvlink_recovery": 162}  # of one link; an H200 lacks the totals
 _LINK_SPEED_FIELD, _COMMON_SPEED_FIELD = 164, 90  # MB/s of one link; the first wants the link's number as scope (18 links: 0.4 ms)
 _CORRECTED, _UNCORRECTED, _VOLATILE = 0, 1, 0  # nvml.h
 _GPU_SENSOR = 0
@@ -72,7 +73,7 @@ def slow_row(call: Calls, t: float, last_seen: int) -> Row:
     row.update(call.fields(_RECOVERY_FIELD))
     if call.gpu.entry.get("nvlinks"):
         row["nvlink_bytes_s"] = _nvlink_speed(call)
-        row.update(call.fields(_NVLINK_ERROR_FIELDS))
+        _nvlink_errors(call, row)
     _processes(call, row, last_seen)
     parts = mig_nvml.listed(call)
     if parts:
@@ -110,6 +111,21 @@ def _nvlink_speed(call: Calls) -> float | None:
     if None in speeds:
         speeds = [call.fields({"nvlink_bytes_s": _COMMON_SPEED_FIELD})["nvlink_bytes_s"]] * len(links)
     return None if None in speeds else sum(speeds) * 1e6
+
+
+def _nvlink_errors(call: Calls, row: Row) -> None:
+    """Add the errors of all links: the totals, or where the card has none the sums over the links, which know one kind of CRC error."""
+    row.update(call.fields(_NVLINK_ERROR_FIELDS))
+    lacking = [key for key in _LINK_ERROR_FIELDS if call.missing.get(key, [""])[0] == Reason.NOT_SUPPORTED]
+    links = identity.active_nvlinks(call) if lacking else []
+    found = call.fields({f"{key}_{link}": (_LINK_ERROR_FIELDS[key], link) for key in lacking for link in links})
+    for name in found:
+        call.missing.pop(name, None)
+    for key in lacking if links else ():
+        counts = [found[f"{key}_{link}"] for link in links]
+        if None not in counts:
+            row[key] = sum(counts)
+            del call.missing[key]
 
 
 def _processes(call: Calls, row: Row, last_seen: int) -> None:
