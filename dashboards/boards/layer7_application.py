@@ -219,7 +219,7 @@ def _more() -> Row:
         width=8,
         empty="The engine does not tell why requests wait.",
     )
-    quantiles = f'label_join({sel(_E + "latency_quantile_seconds")}, "what", " q", "latency", "quantile")'
+    quantiles = f'label_join({sel(_E + "latency_quantile_seconds")}, "what", " q", "latency", "q")'
     means = f"{rate(_E + 'latency_seconds_total')} / ({rate(_E + 'latency_observations_total')} > 0)"
     told = f'label_join({sel(_E + "recent_latency_seconds")} or {means}, "what", "", "latency")'
     others = Panel(

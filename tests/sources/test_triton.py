@@ -167,14 +167,14 @@ def test_summaries_stand_in_for_counters() -> None:
     out = read(text, kind="triton")
     assert (100.0, 50.0) == tuple(value(out, f"latency_{what}_total", latency="e2e") for what in ("seconds", "observations"))
     assert 0.5 == value(out, "latency_seconds_total", latency="queue_time")
-    assert (2.0, 9.0) == tuple(value(out, "latency_quantile_seconds", latency="e2e", quantile=q) for q in ("0.5", "0.99"))
+    assert (2.0, 9.0) == tuple(value(out, "latency_quantile_seconds", latency="e2e", q=q) for q in ("0.5", "0.99"))
     assert Quality.APPROXIMATE is quality(out, "latency_quantile_seconds")
     idle = read(page(f"{served}\n{REQUESTS}") + summaries("ensemble", 50, "NaN"), kind="triton")
-    assert (2.0, None) == tuple(value(idle, "latency_quantile_seconds", latency="e2e", quantile=q) for q in ("0.5", "0.99"))
+    assert (2.0, None) == tuple(value(idle, "latency_quantile_seconds", latency="e2e", q=q) for q in ("0.5", "0.99"))
 
 
 def test_counters_go_before_summaries() -> None:
     """Where both are on, a latency is counted once; the quantiles are there beside it."""
     out = read(page(WHOLE) + summaries("ensemble", 50, "9e6"), kind="triton")
     assert (100.0, 50.0) == tuple(value(out, f"latency_{what}_total", latency="e2e") for what in ("seconds", "observations"))
-    assert 9.0 == value(out, "latency_quantile_seconds", latency="queue_time", quantile="0.99")
+    assert 9.0 == value(out, "latency_quantile_seconds", latency="queue_time", q="0.99")

@@ -58,8 +58,8 @@ ROWS: list[Signal] = [
         _G,
         "seconds",
         _APP,
-        "Quantile of a latency over a sliding window of the engine's own, where it gives no histogram.",
-        ("latency", "quantile"),
+        "Quantile `q` of a latency over a sliding window of the engine's own, where it gives no histogram.",
+        ("latency", "q"),
         Fold.MAX,
     ),
     _row(

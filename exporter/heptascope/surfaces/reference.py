@@ -37,9 +37,10 @@ class _Section(NamedTuple):
     rows: list[Signal]
 
 
+_ENGINE_ROWS = schema_engine.ROWS + schema_engine_inside.ROWS
 _SECTIONS = (
     _Section("GPU", "All but `heptascope_gpus_…` have the labels `gpu` and `uuid`; the table names further ones.", GPU, schema_gpu.ROWS),
-    _Section("Engine", "All have the labels `engine` and `rank`; the table names further ones.", ENGINE, schema_engine.ROWS + schema_engine_inside.ROWS),
+    _Section("Engine", "All have the labels `engine` and `rank`; the table names further ones.", ENGINE, _ENGINE_ROWS),
     _Section("Trace", "The newest trace of `trace.dir`; `trace_rank` is the rank inside the traced run.", (), schema_trace.ROWS),
     _Section("Host", "The machine around the engine.", (), [row for row in schema_host.ROWS if row.name.startswith(_HOST_PREFIX)]),
     _Section("heptascope", "Sources, own cost, verdict.", (), [row for row in schema_host.ROWS if not row.name.startswith(_HOST_PREFIX)]),

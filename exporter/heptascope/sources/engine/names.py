@@ -140,7 +140,7 @@ LABELS: dict[str, tuple[str, ...]] = {
     "latency_seconds_total": ("latency",),
     "latency_observations_total": ("latency",),
     "recent_latency_seconds": ("latency",),
-    "latency_quantile_seconds": ("latency", "quantile"),
+    "latency_quantile_seconds": ("latency", "q"),
     "spec_accepted_tokens_per_position_total": ("position",),
 }
 """The labels that a signal has beside engine and rank."""

@@ -167,7 +167,7 @@ def _quantiles(latency: str, found: Sequence[tuple[Series, float]], out: Collect
         if quantile and isfinite(value):
             slowest[quantile] = max(value, slowest.get(quantile, 0.0))
     for quantile, value in slowest.items():
-        out.sample("latency_quantile_seconds", out.pairs("0", {"latency": latency, "quantile": quantile}), value * _US)
+        out.sample("latency_quantile_seconds", out.pairs("0", {"latency": latency, "q": quantile}), value * _US)
     if slowest:
         out.mark("latency_quantile_seconds", "0", Quality.APPROXIMATE)
 

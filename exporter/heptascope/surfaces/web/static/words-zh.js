@@ -820,7 +820,7 @@ export const signals = {
     "前端一次 tokenizer 调用的时间，来自引擎内 probe 或前端自身。",
   "Mean of a latency in the engine's latest report, where it gives neither histogram nor sum.":
     "引擎最近一次报告中某延迟的均值，用于既无直方图也无总和的情形。",
-  "Quantile of a latency over a sliding window of the engine's own, where it gives no histogram.":
+  "Quantile `q` of a latency over a sliding window of the engine's own, where it gives no histogram.":
     "引擎自己的滑动窗口内某延迟的分位数，用于没有直方图的情形。",
   "Tokens generated per second in the engine's latest report, where its counter moves only when requests finish.":
     "引擎最近一次报告中每秒生成的 token，用于计数器只在请求完成时变化的情形。",
