@@ -149,11 +149,13 @@ def _count(row: dict[str, Any], at: int) -> int:
     return sum(row["values"][at : at + layout.BUCKETS])
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_work_that_preemptions_waste_is_counted(model: Path, tmp_path: Path, version: str) -> None:
-    """With too few blocks requests are preempted: what they had computed is prefill once more, but for a token each."""
+def test_work_that_preemptions_waste_is_counted(model: Path, tmp_path: Path) -> None:
+    """With too few blocks requests are preempted: what they had computed is prefill once more, but for a token each.
+
+    Not with 0.11, whose CPU build ends in a native fault when it preempts, with or without the probe.
+    """
     flags = ("--num-gpu-blocks-override", "36", "--max-num-seqs", "24", "--no-enable-prefix-caching")
-    with probed(model, tmp_path, version, *flags) as (engine, folder):
+    with probed(model, tmp_path, VERSION, *flags) as (engine, folder):
         seen = Load(20, requests=2, prompt=100, output=420, seed=8).drive(engine.url, MODEL)
         page = httpx.get(f"{engine.url}/metrics", trust_env=False).text
         preempted = sum(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith("vllm:num_preemptions_total{"))
