@@ -280,3 +280,14 @@ def test_an_engine_without_these_functions(engine: Path, monkeypatch: pytest.Mon
     monkeypatch.delattr(EngineCoreProc, "_process_engine_step")
     plugin.install()
     assert (original, 1) == (EngineCore.step, sum("stays off: AttributeError" in r.message for r in caplog.records))
+
+
+def test_an_engine_whose_step_takes_arguments(engine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """What is not called as it is known to be is left alone."""
+
+    def step(self: EngineCore, limit: int = 0) -> str:
+        return "tokens"
+
+    monkeypatch.setattr(EngineCore, "step", step)
+    plugin.install()
+    assert (step, 1) == (EngineCore.step, sum("stays off: TypeError: EngineCore.step takes arguments" in r.message for r in caplog.records))

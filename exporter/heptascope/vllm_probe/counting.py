@@ -1,7 +1,7 @@
 """What the probe does in the engine core's path: read a clock, add to a list. Publishing happens in a thread of its own.
 
 A list's items are added to by the engine's thread only; the publisher copies the whole list in one call, which the interpreter
-lock makes one consistent picture.
+lock makes one consistent picture. Constants are bound to the functions, since the limit of cost is near.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ Function = Callable[..., Any]
 def around_schedule(original: Function, counts: Counts, fail: Fail) -> Function:
     """Return `Scheduler.schedule` with its time, the batch that it made, and the limit that kept requests waiting."""
     values, prefilling, given_up = counts.values, counts.prefilling, counts.given_up
+    first, total, clock = SCHEDULE, SCHEDULE + _SUM, perf_counter_ns
 
     def schedule(self: Any, *args: Any, **kwargs: Any) -> Any:
-        began = perf_counter_ns()
+        began = clock()
         result = original(self, *args, **kwargs)
         try:
-            counts.schedule_ns = spent = perf_counter_ns() - began
-            values[SCHEDULE + (spent.bit_length() >> 1)] += 1
-            values[SCHEDULE + _SUM] += spent
+            counts.schedule_ns = spent = clock() - began
+            values[first + (spent.bit_length() >> 1)] += 1
+            values[total] += spent
             tokens = result.total_num_scheduled_tokens
             if prefilling or given_up or result.scheduled_new_reqs:
                 prompts = _prompt_tokens(self, result, counts)
@@ -134,14 +135,15 @@ def around_free(original: Function, counts: Counts, fail: Fail) -> Function:
 def around_update(original: Function, counts: Counts, fail: Fail) -> Function:
     """Return `Scheduler.update_from_output`, each call of which ends one step."""
     values = counts.values
+    first, total, clock = UPDATE, UPDATE + _SUM, perf_counter_ns
 
     def update_from_output(self: Any, scheduled: Any, *args: Any, **kwargs: Any) -> Any:
-        began = perf_counter_ns()
+        began = clock()
         result = original(self, scheduled, *args, **kwargs)
         try:
-            counts.update_ns = spent = perf_counter_ns() - began
-            values[UPDATE + (spent.bit_length() >> 1)] += 1
-            values[UPDATE + _SUM] += spent
+            counts.update_ns = spent = clock() - began
+            values[first + (spent.bit_length() >> 1)] += 1
+            values[total] += spent
             if scheduled.total_num_scheduled_tokens:
                 values[STEPS] += 1
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
@@ -154,16 +156,17 @@ def around_update(original: Function, counts: Counts, fail: Fail) -> Function:
 def around_step(original: Function, counts: Counts, fail: Fail) -> Function:
     """Return `EngineCore.step` or its like; what is neither scheduling nor update is hand-over to the model, and the wait for it."""
     values = counts.values
+    first, total, clock = MODEL, MODEL + _SUM, perf_counter_ns
 
-    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(self: Any) -> Any:
         counts.schedule_ns = counts.update_ns = 0
-        began = perf_counter_ns()
-        result = original(self, *args, **kwargs)
+        began = clock()
+        result = original(self)
         try:
-            counts.step_ns = spent = perf_counter_ns() - began
+            counts.step_ns = spent = clock() - began
             model = spent - counts.schedule_ns - counts.update_ns
-            values[MODEL + (model.bit_length() >> 1)] += 1
-            values[MODEL + _SUM] += model
+            values[first + (model.bit_length() >> 1)] += 1
+            values[total] += model
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
             fail(error)
         return result
@@ -174,19 +177,20 @@ def around_step(original: Function, counts: Counts, fail: Fail) -> Function:
 def around_loop(original: Function, counts: Counts, fail: Fail, begin: Callable[[Any], None]) -> Function:
     """Return `EngineCoreProc._process_engine_step`: one turn of the loop. `begin` is given the engine core at the first."""
     values = counts.values
+    first, total, clock = OUTPUT, OUTPUT + _SUM, perf_counter_ns
     started = False
 
-    def process_engine_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def process_engine_step(self: Any) -> Any:
         nonlocal started
         if not started:
             started = True
             begin(self)
-        began = perf_counter_ns()
-        result = original(self, *args, **kwargs)
+        began = clock()
+        result = original(self)
         try:
-            output = perf_counter_ns() - began - counts.step_ns
-            values[OUTPUT + (output.bit_length() >> 1)] += 1
-            values[OUTPUT + _SUM] += output
+            output = clock() - began - counts.step_ns
+            values[first + (output.bit_length() >> 1)] += 1
+            values[total] += output
         except Exception as error:  # noqa: BLE001  # whatever it is, the engine must run on
             fail(error)
         return result
