@@ -23,6 +23,7 @@ from heptascope.surfaces.own import own_values
 from heptascope.surfaces.prometheus import SnapshotCollector
 from heptascope.wiring import build_pipeline
 from support.dashboard_told import told, trace_sources
+from support.untraced import untraced
 
 Series = tuple[str, Labels]
 Frame = Mapping[Series, float]
@@ -55,7 +56,7 @@ def counts(series: Series) -> bool:
 def round_of(name: str) -> Round:
     """Play a recording and return its round."""
     recording = told(name)
-    with trace_sources(name, recording.steady.start) as traces:
+    with trace_sources(name, recording.steady.start) as traces, untraced():
         frames = _frames(recording, [_Feed(source) for source in (*replay_sources(recording), *traces)])
     length = len(frames) - WARM_SECONDS
     before, last = frames[-length - 1], frames[-1]

@@ -18,6 +18,7 @@ from heptascope.wiring import build_pipeline
 from support.dashboard_told import told
 from support.degrade import DEGRADATIONS, degraded
 from support.recordings import all_recordings
+from support.untraced import untraced
 
 WHOLE = "whole"
 TOLD = "told"
@@ -28,7 +29,8 @@ Json = Mapping[str, Any]
 @cache
 def verdict(name: str, change: str = WHOLE) -> Json:
     """Return the verdict of a recording's steady window, as it is or degraded by one of DEGRADATIONS."""
-    return judge_recording(opened(name, change), Settings())
+    with untraced():
+        return judge_recording(opened(name, change), Settings())
 
 
 def opened(name: str, change: str = WHOLE) -> Recording:
@@ -45,10 +47,11 @@ def states(name: str, change: str = WHOLE) -> Mapping[int, Mapping[str, tuple[Fi
     pipeline = build_pipeline(Settings(), {})
     judge = pipeline.judge
     assert isinstance(judge, Diagnoser)
-    return {
-        round(found.t): {finding_key(f): (f.state, bool(f.spared)) for f in judge.findings}
-        for found in passes(replay_readings(opened(name, change)), pipeline)
-    }
+    with untraced():
+        return {
+            round(found.t): {finding_key(f): (f.state, bool(f.spared)) for f in judge.findings}
+            for found in passes(replay_readings(opened(name, change)), pipeline)
+        }
 
 
 def match(name: str, change: str = WHOLE) -> Match:
