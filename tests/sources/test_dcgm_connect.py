@@ -95,6 +95,13 @@ def test_where_a_host_engine_may_be(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         targets(DcgmOptions(address="http://x"))
 
 
+@pytest.mark.parametrize("address", ["a..b:5555", "x" * 70, "host:²", "host:99999999999"], ids=["dots", "long", "superscript", "port"])
+def test_an_address_that_no_host_can_have(address: str) -> None:
+    """It is told like one where nobody listens, or as no address."""
+    with pytest.raises(SourceError, match="DCGM: "):
+        choose(DcgmOptions(address=address))
+
+
 def test_embedded_only_where_nothing_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A second engine on a node disturbs the first: embedded is for a machine where none listens, and only when asked for."""
     with socket.socket() as listener:

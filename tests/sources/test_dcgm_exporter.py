@@ -155,8 +155,27 @@ def test_blanks_in_text(monkeypatch: pytest.MonkeyPatch, blank: float) -> None:
 
 
 def test_a_counter_may_pass_the_small_blank() -> None:
-    """2147483632 is a blank of a temperature and a possible number of nanoseconds or millijoules."""
-    assert (True, False, False) == tuple(is_blank(2147483632.0, key) for key in ("temp_c", "energy_mj", "power_cap_ns"))
+    """The four exact small blanks are one of everything; beside them there are numbers of nanoseconds and bytes, but no temperature."""
+    keys = ("temp_c", "throttle", "ecc_uncorrected", "energy_mj", "power_cap_ns", "mem_used")
+    assert [True] * 6 == [is_blank(2147483635.0, key) for key in keys]
+    assert [True] * 3 + [False] * 3 == [is_blank(2147483636.0, key) for key in keys]
+
+
+@pytest.mark.parametrize("text", ["²", "-1", "9" * 5000, "nvlink0"], ids=["superscript", "negative", "long", "link"])
+def test_a_label_that_is_no_number(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A GPU or an instance must have a number; a series without one is of something else, and the GPU's own go on."""
+    odd = page("legacy", Gpu(0)).replace('gpu="0"', f'gpu="{text}"') + page("legacy", Gpu(1, GPU_I_ID=text))
+    reading = Bench(monkeypatch, odd + page("legacy", Gpu(2))).read()
+    assert {"2"} == {dict(pairs)["gpu"] for pairs in values(reading, "up")}
+
+
+def test_numbers_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities of either sign are blanks, also where a code or a mask should stand."""
+    odd = {"DCGM_FI_DEV_XID_ERRORS": float("-inf"), "DCGM_FI_DEV_POWER_USAGE": float("-inf"), "DCGM_FI_DEV_SM_CLOCK": float("inf")}
+    reading = Bench(monkeypatch, page("legacy", **odd)).read()
+    for name in ("power_watts", "sm_clock_hertz"):
+        assert ["dcgm-exporter shows a blank"] == [m.detail for m in reasons(reading, name)]
+    assert 1.0 == value(reading, "up")
 
 
 def test_doubled_series(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from heptascope.sources.base import SourceError
 from heptascope.sources.gpu import dcgm_codes
 from heptascope.sources.gpu.dcgm_card import first_pass
 from heptascope.sources.gpu.dcgm_codes import FUNCTION_NOT_FOUND, Reaction, blank_double, blank_int, blank_string, decode, meaning
+from heptascope.sources.gpu.dcgm_fields import FAST, SLOW
 from support.dcgm_bench import DcgmBench
 from support.fake_nvml import Gate
 from support.gpu_rows import reasons, value, values
@@ -276,17 +277,45 @@ def test_blank_values(offset: int) -> None:
     """All four blanks of each type are none; numbers beside them are numbers."""
     kinds = [Reason.SOURCE_DOWN, Reason.NOT_SUPPORTED, Reason.NOT_SUPPORTED, Reason.NO_PERMISSION]
     texts = ["<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>"]
-    found = [blank_int(2**63 - 16 + offset, True), blank_int(2147483632 + offset, False), blank_double(2.0**47 + offset)]
-    found.append(blank_string(texts[offset]))
-    assert [kinds[offset]] * 4 == [why[0] for why in found if why is not None]
+    found = [blank_int(blank + offset, wide) for blank in (2**63 - 16, 2147483632) for wide in (True, False)]
+    found += [blank_double(2.0**47 + offset), blank_string(texts[offset])]
+    assert [kinds[offset]] * 6 == [why[0] for why in found if why is not None]
 
 
 def test_numbers_that_only_look_blank() -> None:
-    """A nanosecond counter may pass through 2^31 - 16, and a double may be above 2^47 + 15."""
+    """A nanosecond counter may pass 2^31 - 16, and a double may be above 2^47 + 15."""
     assert [None] * 5 == [
-        blank_int(2147483632, True), blank_int(2147483631, False), blank_double(2.0**47 + 16), blank_double(1.0), blank_string("NVIDIA")
+        blank_int(2147483636, True), blank_int(2147483631, False), blank_double(2.0**47 + 16), blank_double(1.0), blank_string("NVIDIA")
     ]  # fmt: skip
     assert blank_double(float("nan")) is not None
+
+
+def test_a_gpu_whose_every_value_is_a_small_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blanks of 32 bits come in fields of 64 bits: no counter shows 2147483632 of anything, and a GPU with nothing else is not up."""
+    powers = {"155": 2.0**47, "164": 2.0**47}  # the doubles among them
+    bench = DcgmBench(monkeypatch, set={str(field.id): 2147483632 for field in (*FAST, *SLOW)} | powers)
+    reading, slow = bench.read(), bench.read_slow()
+    assert 0.0 == value(reading, "up")
+    assert [] == [sample for sample in (*reading.samples, *slow.samples) if sample.name.endswith("_total") and sample.value > 0]
+
+
+def test_a_counter_that_is_a_small_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2147483632 ECC errors, or as many millijoules, are no value, and the reason is named; the other values go on."""
+    bench = DcgmBench(monkeypatch, set={"311": 2147483634, "156": 2147483633, "393": 2147483632, "202": 2147483640})
+    reading, slow = bench.warm(), bench.read_slow()
+    assert [Reason.NOT_SUPPORTED] == [m.reason for m in reasons(reading, "energy_joules_total")]
+    kinds = [dict(pairs)["kind"] for name in ("ecc_errors_total", "remapped_rows_total") for pairs in values(slow, name)]
+    assert ["corrected", "corrected"] == kinds
+    assert {} == values(slow, "pcie_replays_total")
+    assert 1.0 == value(reading, "up")
+
+
+@pytest.mark.parametrize(("blank", "reason"), [(2**63 - 14, Reason.NOT_SUPPORTED), (2147483635, Reason.NO_PERMISSION)])
+def test_xids_that_cannot_be_told(monkeypatch: pytest.MonkeyPatch, blank: int, reason: Reason) -> None:
+    """A blank that says why is no absence of errors: nothing stands at 0."""
+    reading = DcgmBench(monkeypatch, set={"230": blank}).warm()
+    assert {} == values(reading, "xid_errors_total")
+    assert [reason] == [m.reason for m in reasons(reading, "xid_errors_total")]
 
 
 def test_an_unknown_type_is_no_value() -> None:

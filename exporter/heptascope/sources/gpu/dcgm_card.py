@@ -170,10 +170,10 @@ class Card:
     def _errors(self, values: dict[int, Value], row: Row) -> None:
         """Add XID counts, and withhold profiling values that stand still at 0 since an XID error."""
         xid = values.get(XID)
-        if xid is None or xid.code not in (0, NO_DATA):  # no data: no error yet
+        if xid is None or xid.code not in (0, NO_DATA) or (xid.why is not None and xid.why[0] is not Reason.SOURCE_DOWN):
             row["xid"] = None
             row["missing"]["xid"] = refusal(xid.why if xid is not None and xid.why else (Reason.NOT_SUPPORTED, "this engine tells no XID"))
-        else:
+        else:  # no data, or blank without a reason of its own: no error yet
             self.kept.xids.take(xid.value, xid.t)
             row["xid"], row["xid_t"] = dict(self.kept.xids.counts), dict(self.kept.xids.last_seen)
         if self._profiling is None:

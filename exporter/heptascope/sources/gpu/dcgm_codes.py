@@ -114,10 +114,14 @@ _BLANKS: tuple[Why, ...] = (
 
 
 def blank_int(value: int, wide: bool) -> Why | None:
-    """Return why an integer is no value, None if it is one; `wide`: it counts bytes or nanoseconds, so that 2^31 is a possible value."""
+    """Return why an integer is no value, None if it is one; `wide`: it counts bytes, cycles or nanoseconds and passes 2^31.
+
+    Blanks of 32 bits come in fields of 64 bits too. In a wide field only the four exact blanks are none: a counter is on one of them
+    for so short a time that a value lost there is rarer, and costs less, than a blank that is taken for an amount.
+    """
     if value >= INT64_BLANK:
         return _kind(value - INT64_BLANK)
-    if not wide and INT32_BLANK <= value <= INT32_BLANK + _BLANK_SPAN:
+    if INT32_BLANK <= value <= INT32_BLANK + (len(_BLANKS) - 1 if wide else _BLANK_SPAN):
         return _kind(value - INT32_BLANK)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ DEFAULT_PORT = 5555
 DEFAULT_SOCKET = Path("/tmp/nv-hostengine")  # noqa: S108  # where `nv-hostengine -d` listens, not a file of ours
 PROBE_SECONDS = 1.0
 CONNECT_MILLISECONDS = 3000
+_PORT = re.compile(r"\d{1,9}", re.ASCII)
 _AUTOMATIC = 1  # DCGM_OPERATION_MODE_AUTO: the engine's own threads update the values
 
 
@@ -80,6 +82,8 @@ def refused(target: Target) -> str:
             socket.create_connection((target.host, target.port), PROBE_SECONDS).close()
     except OSError as exc:
         return exc.strerror or str(exc) or type(exc).__name__
+    except UnicodeError:  # the name has an empty part, or one that is too long
+        return "no name of a host"
     return ""
 
 
@@ -129,7 +133,7 @@ def _connect_by_address(agent: Any, structs: Any, target: Target) -> Any:
 def _parsed(address: str) -> Target:
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
-    if not host or not port.isdigit() or (":" in host and not bracketed):  # no port was given
+    if not host or not _PORT.fullmatch(port) or (":" in host and not bracketed):  # no port was given
         host, port = address.removeprefix("tcp://"), str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not host or "/" in host or not 0 < int(port) < 2**16:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 from heptascope.sources.engine.page import GAUGE, Document, Page, PageReader
 from heptascope.sources.gpu.dcgm_exporter_table import LABELS, MEANINGS, MODERN_FAMILY, MODERN_LABEL, Meaning, is_blank
 
 Unit = Literal["auto", "ratio", "percent"]
+_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 
 
 @dataclass
@@ -73,7 +76,7 @@ class ExporterReader:
 
 def _take(boards: dict[str, Board], meaning: Meaning, told: dict[str, str], value: float, share: float) -> None:
     index = told.get("gpu", "")
-    if not index.isdigit() or not told.get("instance", "0").isdigit():  # a link, a switch, a CPU
+    if not _NUMBER.fullmatch(index) or not _NUMBER.fullmatch(told.get("instance", "0")):  # a link, a switch, a CPU
         return
     uuid = told.get("uuid", "")
     key = uuid or f"{told.get('host', '')}/{index}"
@@ -88,7 +91,7 @@ def _take(boards: dict[str, Board], meaning: Meaning, told: dict[str, str], valu
         mine = board.instances.setdefault(instance, Part())
         # a value that only the board has is repeated on each of its instances
         part = mine if meaning.of_instance else board
-    if value != value or is_blank(value, meaning.key):
+    if not isfinite(value) or is_blank(value, meaning.key):
         part.blank.add(meaning.key)
     elif meaning.key == "util_ratio":
         part.put("util_gpu", value * share)

@@ -148,7 +148,7 @@ LABELS = {
 """What a label says to the spellings of it."""
 
 INT64_TEXT, DOUBLE_BLANK, INT32_BLANK = 9.2233720368e18, 2.0**47, 2147483632.0
-_WIDE = frozenset({"energy_mj", "mem_used", "mem_reserved", "mem_free", "mem_total", "throttle"})
+_WIDE = frozenset({"energy_mj", "mem_used", "mem_reserved", "mem_free", "mem_total"})
 
 
 def is_blank(value: float, key: str) -> bool:
@@ -156,4 +156,4 @@ def is_blank(value: float, key: str) -> bool:
     if value >= INT64_TEXT or DOUBLE_BLANK <= value <= DOUBLE_BLANK + 15:
         return True
     wide = key in _WIDE or key.endswith(("_ns", "_mib_s"))
-    return not wide and INT32_BLANK <= value <= INT32_BLANK + 15
+    return INT32_BLANK <= value <= INT32_BLANK + (3 if wide else 15)  # of what counts past 2^31 only the four exact blanks

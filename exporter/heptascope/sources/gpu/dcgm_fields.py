@@ -8,7 +8,7 @@ from heptascope.sources.gpu.layout import MIB
 
 
 class DcgmField(NamedTuple):
-    """One field: its key in a row, its id, the factor to the row's unit, and whether it counts past 2^31 (`wide`)."""
+    """One field: its key in a row, its id, the factor to the row's unit, and whether it counts bytes or time past 2^31 (`wide`)."""
 
     key: str
     id: int
@@ -36,19 +36,19 @@ SLOW = (
     DcgmField("power_limit_w", 164),
     DcgmField("pcie_gen", 237),
     DcgmField("pcie_width", 238),
-    DcgmField("pcie_replay", 202, wide=True),
-    DcgmField("ecc_corrected", 310, wide=True),
-    DcgmField("ecc_uncorrected", 311, wide=True),
-    DcgmField("remap_corrected", 394, wide=True),
-    DcgmField("remap_uncorrected", 393, wide=True),
+    DcgmField("pcie_replay", 202),
+    DcgmField("ecc_corrected", 310),
+    DcgmField("ecc_uncorrected", 311),
+    DcgmField("remap_corrected", 394),
+    DcgmField("remap_uncorrected", 393),
     DcgmField("remap_pending", 396),
     DcgmField("remap_failure", 395),
     DcgmField("hw_thermal_ns", 1423, wide=True),
     DcgmField("power_brake_ns", 1424, wide=True),
-    DcgmField("nvlink_crc_flit", 409, wide=True),
-    DcgmField("nvlink_crc_data", 419, wide=True),
-    DcgmField("nvlink_replay", 429, wide=True),
-    DcgmField("nvlink_recovery", 439, wide=True),
+    DcgmField("nvlink_crc_flit", 409),
+    DcgmField("nvlink_crc_data", 419),
+    DcgmField("nvlink_replay", 429),
+    DcgmField("nvlink_recovery", 439),
     DcgmField("recovery_action", 1523),
 )
 """Values of `slow` rows."""
