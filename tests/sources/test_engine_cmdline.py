@@ -42,6 +42,9 @@ def told(flags: str, program: str = "/usr/bin/python3 /opt/venv/bin/vllm serve m
         ("--max-cudagraph-capture-size 64", {"max_cudagraph_capture_size": 64.0}),
         ("""--compilation-config '{"cudagraph_capture_sizes":[1,8]}'""", {"max_cudagraph_capture_size": 8.0}),
         ("""--compilation-config '{"cudagraph_mode":"NONE"}'""", {"enforce_eager": 1.0}),
+        ("--compilation-config.cudagraph_capture_sizes [1,2,128]", {"max_cudagraph_capture_size": 128.0}),
+        ("""--compilation-config '{"cudagraph_capture_sizes":64}'""", {"max_cudagraph_capture_size": 64.0}),
+        pytest.param("--compilation-config " + "[" * 100_000, {}, id="nested"),
         ("-cc.cudagraph_mode=none", {"enforce_eager": 1.0}),
         ("--compilation-config.max_cudagraph_capture_size 512", {"max_cudagraph_capture_size": 512.0}),
         ("""--compilation-config '{"use_cudagraph": false}'""", {"enforce_eager": 1.0}),
@@ -69,7 +72,7 @@ def test_text_settings() -> None:
     found = read_command(
         shlex.split(
             """vllm serve m -sc '{"method":"ngram","num_speculative_tokens":4}' --attention-config.backend FLASH_ATTN --kv-cache-dtype fp8
-            --data-parallel-size 2"""
+            -tp 4 --data-parallel-size 2 --enable-expert-parallel"""
         )
     )
     assert {
@@ -78,6 +81,7 @@ def test_text_settings() -> None:
         "attention_backend": "FLASH_ATTN",
         "kv_cache_dtype": "fp8",
         "data_parallel_size": "2",
+        "expert_parallel_size": "8",
     } == found.config
 
 

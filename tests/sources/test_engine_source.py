@@ -70,6 +70,26 @@ def test_a_read(server: EngineServer) -> None:
     one.close()
 
 
+@pytest.mark.parametrize(
+    "models",
+    [
+        '{"object":"list","data":[]}',
+        '{"data":[{"id":"adapter","parent":"base"}]}',
+        '{"data":[{"id":"tiny","max_model_len":1e999}]}',
+        '{"data":[{"id":"tiny","max_model_len":NaN}]}',
+        '{"data":[{"id":"tiny","max_model_len":-1}]}',
+        '{"data":[{"id":"tiny","max_model_len":' + "9" * 400 + "}]}",
+        "[" * 100_000,
+    ],
+    ids=["none", "adapters", "infinite", "nan", "negative", "digits", "nested"],
+)
+def test_an_odd_list_of_models(server: EngineServer, models: str) -> None:
+    """Whatever the list of models holds, the page is read; a length that can be none gives way to the one that the page leads to."""
+    server.page(models, "/v1/models", content_type="application/json")
+    reading = source(server).read(1.0)
+    assert (14.0, 2048.0) == (value(reading, "requests_running"), value(reading, "model_length_limit"))
+
+
 def test_a_given_name_is_label_and_source(server: EngineServer) -> None:
     """A configured name serves for both."""
     reading = source(server, name="chat").read(1.0)

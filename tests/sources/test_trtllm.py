@@ -296,7 +296,28 @@ def test_an_empty_list_is_no_failure() -> None:
     assert (None, Reason.IDLE) == (value(out, "steps_total"), reason(out, "steps_total"))
 
 
-@pytest.mark.parametrize("text", ["{}", "nonsense", "[1]"])
+def test_what_iterations_do_not_tell_is_absent() -> None:
+    """Without the parts that hold them, requests and tokens are not 0: they are missing, and the steps go on."""
+    out = drained([{"iter": n, "iterLatencyMS": 20.0, "numActiveRequests": None} for n in (1, 2)])
+    assert 2.0 == value(out, "steps_total")
+    for signal in ("requests_running", "requests_waiting", "prompt_tokens_total", "step_tokens_total", "preemptions_total"):
+        assert (None, Reason.ENGINE) == (value(out, signal), reason(out, signal))
+    assert {} == {s.labels: s.value for s in out.samples if s.name.endswith("batch_tokens_total")}
+
+
+def test_numbers_that_are_none_add_nothing() -> None:
+    """NaN, infinities, numbers beyond a double and negative ones never reach a counter, which could not forget them."""
+    text = '[{"iter": 1, "iterLatencyMS": NaN, "numCompletedRequests": -5, "newActiveRequestsQueueLatencyMS": 1e999,'
+    text += f'"inflightBatchingStats": {{"numCtxTokens": Infinity, "numGenRequests": {"9" * 400}}}}}]'
+    reader = EngineReader(None, "trtllm-json")
+    reader.read_page(text, "application/json", 1.0)
+    out = reader.read_page(json.dumps([record(2)]), "application/json", 2.0)
+    found = tuple(value(out, s) for s in ("steps_total", "prompt_tokens_total", "step_tokens_total", "requests_finished_total"))
+    assert (2.0, 100.0, 103.0, 1.0) == found
+    assert 0.03 == pytest.approx(value(out, "latency_seconds_total"))
+
+
+@pytest.mark.parametrize("text", ["{}", "nonsense", "[1]", pytest.param("[" * 100_000, id="nested")])
 def test_other_json_is_refused(text: str) -> None:
     """One line with the URL, as for every page."""
     with pytest.raises(SourceError, match="recording: no"):

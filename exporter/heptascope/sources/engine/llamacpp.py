@@ -5,7 +5,6 @@ Values are printed with six significant digits, so counters above a million move
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from pathlib import PurePath
 from heptascope.model import Quality, Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Absence, Beside, Collector, Context, Question, register
+from heptascope.sources.engine.answer import parsed
 from heptascope.sources.engine.cmdline import CommandLine, CommandTable, Flags
 from heptascope.sources.engine.llamacpp_slots import NO_SLOTS, SLOTS, UNIFIED, cache, slot_tokens, told_by_props
 from heptascope.sources.engine.page import Document
@@ -100,7 +100,7 @@ def _plain(document: Document) -> Document:
     if document.text[:1] != '"':
         return document
     try:
-        return replace(document, text=str(json.loads(document.text)), content_type="text/plain")
+        return replace(document, text=str(parsed(document.text)), content_type="text/plain")
     except ValueError as error:
         raise SourceError(Reason.INVALID, f"{document.url}: a quoted page that is no JSON text ({error})") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import time
@@ -16,6 +15,7 @@ from heptascope.errors import UserError
 from heptascope.model import Reading, Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Adapter, Question, Told, adapters
+from heptascope.sources.engine.answer import parsed
 from heptascope.sources.engine.fetch import MAX_PAGE_BYTES, TIMEOUT_SECONDS, Fetched, Fetcher, split_credentials
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.page import Document
@@ -160,7 +160,7 @@ class EngineSource:
     def _answer(self, question: Question) -> Told:
         for path in question.paths:
             try:
-                return question.read(json.loads(self._fetch(self._base + path).text))
+                return question.read(parsed(self._fetch(self._base + path).text))
             except (SourceError, ValueError, LookupError, TypeError, AttributeError):
                 log.debug("%s%s tells nothing", self._base, path)
         return Told()
@@ -172,7 +172,7 @@ class EngineSource:
             if self._clock() < self._beside_after.get(path, -math.inf):
                 continue
             try:
-                found[path] = read(json.loads(self._fetch(self._base + path).text))
+                found[path] = read(parsed(self._fetch(self._base + path).text))
             except (SourceError, ValueError, LookupError, TypeError, AttributeError):
                 log.debug("%s%s tells nothing", self._base, path)
                 self._beside_after[path] = self._clock() + VERSION_RETRY_SECONDS

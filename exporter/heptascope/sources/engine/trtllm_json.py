@@ -6,13 +6,13 @@ sums become counters here. Records that the engine dropped from its bounded buff
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from heptascope.model import Quality, Reason
 from heptascope.sources.base import SourceError
 from heptascope.sources.engine.adapter import Absence, Beside, Collector, Context, Question, register
+from heptascope.sources.engine.answer import parsed
 from heptascope.sources.engine.cmdline import CommandTable
 from heptascope.sources.engine.page import Document
 from heptascope.sources.engine.trtllm import told_by_models, told_by_server
@@ -22,15 +22,16 @@ Record = Mapping[str, Any]
 _MS = 1e-3
 _RANK = "0"
 _FLAG = Absence(Reason.IDLE, "no iteration yet; on the PyTorch backend it needs enable_iter_perf_stats: true")
+_NOT_TOLD = Absence(Reason.ENGINE, "this release's iterations do not tell it")
 _NO_TIERS = Absence(Reason.ENGINE_TOO_OLD, "needs TensorRT-LLM 1.3 or newer, with its kvCacheIterationStats")
 
 
 def _number(record: Record, *path: str) -> float:
-    """Return a number in a record, 0 for what is null or absent: sub-objects come and go with releases."""
+    """Return a number in a record, 0 for what is null, absent or below 0: sub-objects come and go with releases."""
     value: Any = record
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0.0
 
 
 def _batch(record: Record, name: str) -> float:
@@ -56,6 +57,7 @@ _SUMS: Mapping[str, Callable[[Record], float]] = {
     "spec_accepted_tokens_total": lambda r: _number(r, "specDecodingStats", "numAcceptedTokens"),
     "spec_drafts_total": lambda r: _number(r, "specDecodingStats", "numRequestsWithDraftTokens"),
 }
+_OF_BATCHES = ("prompt_tokens_total", "step_tokens_total", "batch_tokens_total", "preemptions_total")
 _STAGES = {"host": ("hostStepTimeMS", "iterLatencyMS"), "device": ("prevDeviceStepTimeMS",)}
 
 
@@ -68,6 +70,7 @@ class JsonSession:
         self._latest: Record = {}
         self._iteration: float | None = None
         self._paused = 0.0
+        self._batches = False  # whether any iteration told what its batch held
         self._requests = RequestTimes()
 
     def parse(self, document: Document, context: Context, out: Collector) -> None:
@@ -99,6 +102,7 @@ class JsonSession:
         self._sum("admitted", _number(record, "numNewActiveRequests"))
         self._sum("finished", _number(record, "numCompletedRequests"))
         self._sum("onboarded", _onboarded(record))
+        self._batches |= isinstance(record.get("inflightBatchingStats"), Mapping)
         paused = _batch(record, "numPausedRequests")
         self._sum("preemptions_total", max(paused - self._paused, 0.0))
         self._paused, self._iteration, self._latest = paused, iteration, record
@@ -109,8 +113,11 @@ class JsonSession:
     def _levels(self, record: Record, out: Collector) -> None:
         pairs = out.pairs(_RANK)
         blocks, used, size = (_number(record, "kvCacheStats", name) for name in ("maxNumBlocks", "usedNumBlocks", "tokensPerBlock"))
-        out.sample("requests_running", pairs, _number(record, "numActiveRequests"))
-        out.sample("requests_waiting", pairs, _number(record, "numQueuedRequests"))
+        for signal, name in (("requests_running", "numActiveRequests"), ("requests_waiting", "numQueuedRequests")):
+            if isinstance(record.get(name), int | float):
+                out.sample(signal, pairs, _number(record, name))
+            else:
+                out.lack(signal, _NOT_TOLD)
         if blocks > 0:
             out.sample("kv_cache_usage_ratio", pairs, used / blocks)
             out.sample("kv_cache_capacity_tokens", pairs, blocks * size)
@@ -131,21 +138,14 @@ class JsonSession:
     def _counters(self, out: Collector) -> None:
         pairs, totals = out.pairs(_RANK), self._totals
         speculative = self._latest.get("specDecodingStats") is not None
-        for signal in ("steps_total", "preemptions_total", *_SUMS):
-            if speculative or not signal.startswith("spec_"):
+        self._of_batches(out)
+        for signal in ("steps_total", *_SUMS):
+            if signal not in _OF_BATCHES and (speculative or not signal.startswith("spec_")):
                 out.sample(signal, pairs, totals[signal])
-        for kind, tokens in (
-            ("prefill", totals["prompt_tokens_total"]),
-            ("decode", totals["step_tokens_total"] - totals["prompt_tokens_total"]),
-        ):
-            out.sample("batch_tokens_total", out.pairs(_RANK, {"kind": kind}), tokens)
         if isinstance(self._latest.get("kvCacheIterationStats"), Mapping):
             out.sample("kv_offload_load_bytes_total", pairs, totals["onboarded"])
         else:
             out.lack("kv_offload_load_bytes_total", _NO_TIERS)
-        out.mark("preemptions_total", _RANK, Quality.APPROXIMATE)
-        out.mark("batch_tokens_total", _RANK, Quality.DERIVED)
-        out.mark("step_tokens_total", _RANK, Quality.DERIVED)
         if not speculative:
             for signal in ("spec_drafts_total", "spec_draft_tokens_total", "spec_accepted_tokens_total"):
                 out.lack(signal, Absence(Reason.NOT_CONFIGURED, "speculative decoding is not configured"))
@@ -158,10 +158,25 @@ class JsonSession:
         out.sample("latency_observations_total", out.pairs(_RANK, {"latency": "queue_time"}), totals["admitted"])
         out.sample("requests_finished_total", out.pairs(_RANK, {"reason": "finished"}), totals["finished"])
 
+    def _of_batches(self, out: Collector) -> None:
+        """Add what batches held; releases that never told it are said not to."""
+        if not self._batches:
+            for signal in _OF_BATCHES:
+                out.lack(signal, _NOT_TOLD)
+            return
+        for signal in ("prompt_tokens_total", "step_tokens_total", "preemptions_total"):
+            out.sample(signal, out.pairs(_RANK), self._totals[signal])
+        prefill, all_tokens = self._totals["prompt_tokens_total"], self._totals["step_tokens_total"]
+        for kind, tokens in (("prefill", prefill), ("decode", all_tokens - prefill)):
+            out.sample("batch_tokens_total", out.pairs(_RANK, {"kind": kind}), tokens)
+        out.mark("preemptions_total", _RANK, Quality.APPROXIMATE)
+        out.mark("batch_tokens_total", _RANK, Quality.DERIVED)
+        out.mark("step_tokens_total", _RANK, Quality.DERIVED)
+
 
 def _records(document: Document) -> list[Record]:
     try:
-        found = json.loads(document.text)
+        found = parsed(document.text)
     except ValueError as error:
         raise SourceError(Reason.INVALID, f"{document.url}: no JSON ({error}); check the path") from None
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):

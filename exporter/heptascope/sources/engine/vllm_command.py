@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
+from heptascope.sources.engine.answer import parsed
 from heptascope.sources.engine.cmdline import CommandLine, CommandTable, Flags, number
 from heptascope.sources.engine.names import API_SERVERS
 
@@ -23,7 +24,7 @@ def _is_server(argv: Sequence[str]) -> bool:
 def _json(flags: Flags, name: str) -> dict[str, Any]:
     """Return a flag's JSON object together with its dotted parts."""
     try:
-        value = json.loads(flags[name][0]) if flags.get(name) else {}
+        value = parsed(flags[name][0]) if flags.get(name) else {}
     except ValueError:
         value = {}
     found: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
@@ -37,7 +38,7 @@ def _graphs(flags: Flags, found: CommandLine) -> None:
     """Tell whether CUDA graphs are used and up to which batch; level 0 switches them off in some releases only."""
     compilation = _json(flags, "compilation-config")
     sizes = [number([text]) for text in flags.get("cudagraph-capture-sizes", [])]
-    sizes += [number([str(size)]) for size in compilation.get("cudagraph_capture_sizes") or []]
+    sizes += [number([size]) for size in re.findall(r"\d+", str(compilation.get("cudagraph_capture_sizes")))]
     sizes.append(number([str(compilation.get("max_cudagraph_capture_size"))]))
     known = [size for size in sizes if size is not None]
     if known:
@@ -65,6 +66,13 @@ def _backend(flags: Flags, found: CommandLine) -> None:
         found.config["attention_backend"] = backend
 
 
+def _experts(flags: Flags, found: CommandLine) -> None:
+    """Tell over how many ranks experts are spread: with expert parallelism over all of the tensor and data parallel ones."""
+    tensor, data = found.settings.get("tensor_parallel_size"), number(flags.get("data-parallel-size", ["1"]))
+    if "enable-expert-parallel" in flags and tensor and data:
+        found.config["expert_parallel_size"] = f"{tensor * data:g}"
+
+
 def _complete(flags: Flags, found: CommandLine) -> None:
     _graphs(flags, found)
     for flag, key in (("enforce-eager", "enforce_eager"), ("enable-prefix-caching", "enable_prefix_caching")):
@@ -72,6 +80,7 @@ def _complete(flags: Flags, found: CommandLine) -> None:
             found.settings[key] = float(flag in flags)
     _speculation(flags, found)
     _backend(flags, found)
+    _experts(flags, found)
 
 
 COMMAND = CommandTable(
@@ -80,6 +89,7 @@ COMMAND = CommandTable(
         "-tp": "tensor-parallel-size",
         "-pp": "pipeline-parallel-size",
         "-dp": "data-parallel-size",
+        "-ep": "enable-expert-parallel",
         "-asc": "api-server-count",
         "-sc": "speculative-config",
         "-cc": "compilation-config",

@@ -122,11 +122,11 @@ def per_api_server(facts: Facts) -> float | Absence:
 
 def told_by_models(answer: Any) -> Told:
     """Return what `/v1/models` says: the longest sequence, and where the model comes from (not of adapters, which have a parent)."""
-    base = next(model for model in answer["data"] if not model.get("parent"))
-    length = base.get("max_model_len")
+    base: Mapping[str, Any] = next((model for model in answer["data"] if not model.get("parent")), {})
+    length = _number(str(base.get("max_model_len")))
     root = base.get("root")
     return Told(
-        settings={"max_model_len": float(length)} if length else {},
+        settings={"max_model_len": length} if length else {},
         config={"model_root": str(root)} if root and root != base.get("id") else {},
     )
 
