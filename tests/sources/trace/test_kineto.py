@@ -179,6 +179,24 @@ def test_fields_of_odd_types_are_read_where_they_can_be() -> None:
     assert ["1 events with a missing or unreadable field were left out", "1 events with an impossible time were left out"] == trace.notes
 
 
+@pytest.mark.parametrize("text", ["--5", "²", "-", "", "9" * 5000], ids=["signs", "superscript", "sign", "empty", "long"])
+def test_text_that_is_no_number_is_as_good_as_missing(text: str) -> None:
+    """What only looks like a whole number leaves the event as it is, without that field."""
+    trace = TraceBuilder().kernel("usual", 0, 10).kernel("odd", 20, 5, launched=None, bytes=text).trace()
+    assert [("usual", 0, 10_000, 0), ("odd", 20_000, 25_000, 0)] == _rows(trace)
+
+
+def test_endless_nesting_is_damage() -> None:
+    """Brackets within brackets, more than any parser follows, in an event, behind the events and before them."""
+    deep = b"[" * 50_000 + b"]" * 50_000
+    event = b'{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"args":{"a":%b}}'
+    for raw in (b'{"traceEvents":[%b]}' % (event % deep), b'{"traceEvents":[%b],"a":%b}' % (event % b"1", deep)):
+        (note,) = _read(raw).notes
+        assert note.startswith("the JSON ")
+    with pytest.raises(UserError, match="JSON without traceEvents"):
+        _read(b'{"a":%b,"traceEvents":[]}' % deep)
+
+
 def test_impossible_times_are_left_out_and_counted() -> None:
     """Negative durations and times beyond any clock are not events."""
     build = TraceBuilder().kernel("good", 0, 10).kernel("backwards", 20, -5).kernel("far", 1e300, 1).kernel("long", 5, 1e300)

@@ -113,6 +113,25 @@ def test_values_that_are_no_numbers_are_absent() -> None:
     assert (None, None) == (table.kernels[0].occupancy, table.kernels[0].sm)
 
 
+def test_a_kernel_without_a_time_does_not_outweigh_the_others() -> None:
+    """Beside kernels of microseconds it has no weight; where no kernel has a time all count alike."""
+    timed = Counters("a", "gemm", 3e-6, sm=0.9, memory=0.1, stalls={"wait": 1.0})
+    other = Counters("b", "gemm", None, sm=0.1, memory=0.9, stalls={"barrier": 1.0})
+    assert ({"compute": 1.0, "memory": 0.0}, {"wait": 1.0, "barrier": 0.0}) == (
+        KernelTable("t.csv", [timed, other]).bounds(),
+        KernelTable("t.csv", [timed, other]).stalls(),
+    )
+    timed.seconds = None
+    assert {"compute": 0.5, "memory": 0.5} == KernelTable("t.csv", [timed, other]).bounds()
+
+
+@pytest.mark.parametrize("length", ["9" * 400, "1" + "0" * 16, "-5"], ids=["digits", "days", "negative"])
+def test_a_time_that_cannot_be_is_absent(length: str) -> None:
+    """More than a day, or less than nothing, is no time of a kernel."""
+    table = _read(_long(("0", GEMM, DURATION, "ns", length), ("0", GEMM, OCCUPANCY, "%", "50")))
+    assert (None, 0.5) == (table.kernels[0].seconds, table.mean("occupancy"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -60,8 +60,8 @@ def test_ranks_written_together_are_one_result(tmp_path: Path) -> None:
     assert {"0": 0.5, "1": 0.4} == _gaps(_settled(TraceFolderSource(tmp_path), 1010))
 
 
-def test_broken_trace_leaves_the_last_result(tmp_path: Path) -> None:
-    """A file that cannot be used does not take away what is known."""
+def test_broken_trace_leaves_the_last_result(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A file that cannot be used does not take away what is known; the log says so once."""
     source = TraceFolderSource(tmp_path)
     _write(tmp_path, "good.json", 300, 1000)
     _settled(source, 1001)
@@ -69,6 +69,10 @@ def test_broken_trace_leaves_the_last_result(tmp_path: Path) -> None:
     bad.write_bytes(b"{}")
     os.utime(bad, (2000, 2000))
     assert {"0": 0.7} == _gaps(_settled(source, 2001))
+    source.read(2002)
+    (said,) = [record.message for record in caplog.records]
+    assert said.endswith("; the trace before it is shown on")
+    assert str(bad) in said
 
 
 def test_broken_trace_alone_is_a_failure_with_its_reason(tmp_path: Path) -> None:

@@ -139,6 +139,8 @@ def _parse(decode: Callable[[bytes], Any], text: bytes) -> _Parsed:
         return _Parsed(decode(text))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         first = str(error)
+    except RecursionError:  # no profiler nests a thousand levels deep
+        return _Parsed(None, 0)
     if "truncated" in first:
         return _Parsed()
     mended = _BARE.sub(b"null", text.decode("utf-8", "replace").encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -43,6 +44,7 @@ class Event(msgspec.Struct, gc=False):
 
 NO_ARGS = Args()
 _STRICT = msgspec.json.Decoder(list[Event])
+_WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 _ARGS = {(field.encode_name or field.name): field for field in msgspec.structs.fields(Args)}
 
 
@@ -88,7 +90,7 @@ def _args(given: dict[str, Any]) -> Args:
     for name in _ARGS.keys() & given.keys():
         value = given[name]
         if isinstance(value, str) and name not in ("stream", "Process Group Name"):
-            value = int(value) if value.lstrip("-").isdigit() else value
+            value = int(value) if _WHOLE.fullmatch(value) else value
         try:
             setattr(args, _ARGS[name].name, msgspec.convert(value, _ARGS[name].type))
         except msgspec.ValidationError:

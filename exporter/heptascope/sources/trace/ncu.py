@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import BinaryIO
 
 from heptascope.errors import UserError
@@ -18,6 +19,8 @@ from heptascope.sources.trace.measures import SampleRow
 FORMAT = "ncu"
 LARGEST = 512 << 20
 """Bytes: a table of counters is far smaller."""
+LONGEST = 86_400.0
+"""Seconds: no kernel runs for a day, so a longer duration is damage, and would outweigh all others."""
 OVERSHOOT = 1.05
 """Shares of peak a little above 1 come from clocks that differ between the passes of a profile; more than that is no share."""
 LATENCY_BELOW = 0.6
@@ -90,21 +93,26 @@ class KernelTable:
         weight = sum(w for _, w in rows)
         return sum(v * w for v, w in rows) / weight if weight else (sum(v for v, _ in rows) / len(rows) if rows else None)
 
+    def _weights(self) -> list[tuple[Counters, float]]:
+        """Return each kernel with its time; where none has one, they count alike."""
+        timed = any(kernel.seconds for kernel in self.kernels)
+        return [(kernel, (kernel.seconds or 0.0) if timed else 1.0) for kernel in self.kernels]
+
     def stalls(self) -> dict[str, float]:
         """Return each stall reason's share of all stalls, most first, weighted by the kernels' time."""
         total: dict[str, float] = {}
-        for kernel in self.kernels:
+        for kernel, weight in self._weights():
             for reason, share in kernel.stalls.items():
-                total[reason] = total.get(reason, 0.0) + share * (kernel.seconds or 1.0)
+                total[reason] = total.get(reason, 0.0) + share * weight
         whole = sum(total.values())
         return {reason: value / whole for reason, value in sorted(total.items(), key=lambda item: -item[1])} if whole else {}
 
     def bounds(self) -> dict[str, float]:
         """Return the share of the time in kernels that compute, memory or latency bounds."""
         total: dict[str, float] = {}
-        for kernel in self.kernels:
+        for kernel, weight in self._weights():
             if kernel.bound:
-                total[kernel.bound] = total.get(kernel.bound, 0.0) + (kernel.seconds or 1.0)
+                total[kernel.bound] = total.get(kernel.bound, 0.0) + weight
         whole = sum(total.values())
         return {bound: value / whole for bound, value in total.items()} if whole else {}
 
@@ -195,8 +203,8 @@ def _put(counters: Counters, metric: str, unit: str, text: str, comma: bool) -> 
     value = _number(text, comma)
     if value is None:
         return []
-    if metric in _DURATION and value >= 0:
-        counters.seconds = value * _SECONDS.get(unit[:1], 1e-9)
+    if metric in _DURATION and 0 <= (length := value * _SECONDS.get(unit[:1], 1e-9)) <= LONGEST:
+        counters.seconds = length
     wanted = [measure for measure, names in _RATIOS.items() if metric in names and (unit == "%" or "pct" in metric or "[%]" in metric)]
     if (wanted or _TENSOR.match(metric)) and not 0 <= value / 100 <= OVERSHOOT:
         return [value]
@@ -232,6 +240,7 @@ def _number(text: str, comma: bool) -> float | None:
     plain = re.sub(r"[\s\u202f]", "", text)
     plain = plain.replace(".", "").replace(",", ".") if comma else plain.replace(",", "")
     try:
-        return float(plain)
+        number = float(plain)
     except ValueError:
         return None
+    return number if isfinite(number) else None

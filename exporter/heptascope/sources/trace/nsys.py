@@ -152,7 +152,8 @@ class _Reader:
         seen, gpus = _numbers(number, 0), self._gpus
         if not gpus:
             return seen.astype(np.int32)
-        return np.array([gpus.get(key, key[1]) for key in zip(_process(process).tolist(), seen.tolist(), strict=True)], np.int32)
+        mapped = [gpus.get(key, key[1]) for key in zip(_process(process).tolist(), seen.tolist(), strict=True)]
+        return np.array(mapped, np.int64).astype(np.int32)
 
     def _shapes(self, sizes: Sequence[Sequence[Any]], count: int) -> NDArray[np.int32]:
         if not sizes or any(column[0] is None for column in sizes):

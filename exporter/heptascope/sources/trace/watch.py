@@ -6,6 +6,7 @@ The measuring runs in a process of its own: a large or broken trace costs the da
 from __future__ import annotations
 
 import json
+import logging
 import re
 import stat
 import subprocess
@@ -17,6 +18,8 @@ from typing import Any, NamedTuple
 
 from heptascope.model import Missing, Reading, Reason, Sample, labels
 from heptascope.sources.base import SourceError
+
+log = logging.getLogger(__name__)
 
 INTERVAL = 5.0
 """Seconds between looks at the folder."""
@@ -70,6 +73,8 @@ class TraceFolderSource:
         if steady and files[0] != self._tried:
             self._tried = files[0]
             self._measure(files)
+            if self._problem and self._result is not None:  # else the source is down, and says so
+                log.warning("%s; the trace before it is shown on", self._problem)
         if self._result is None:
             if self._problem:
                 raise SourceError(Reason.INVALID, self._problem)
