@@ -91,6 +91,8 @@ def test_a_configured_engine_is_read_by_its_file(file: Path) -> None:
         ("keep: {why: reason}", "keep: {why: cause}", r"requests_finished_total has the label reason; fit keep"),
         ("max_num_seqs: limits.batch", "batch: limits.batch", r"acme.yaml:\d+: info: there is no setting 'batch'; use one of max_num_seqs"),
         ("prefix: acme_", "", r"acme.yaml:1: prefix: Field required"),
+        ("read: gauge", "read: gauge\n    scale: .inf", r"acme.yaml:\d+: rows\[0\].scale: Input should be a finite number"),
+        pytest.param("prefix: acme_", "prefix: " + "[" * 5000, r"acme.yaml: nested deeper than 20 levels", id="nested"),
     ],
 )
 def test_mistakes_are_named(file: Path, old: str, new: str, message: str) -> None:

@@ -47,7 +47,7 @@ class _Row(_Section):
     only: Mapping[str, str | tuple[str, ...]] = {}
     keep: Mapping[str, str] = {}
     always: Mapping[str, str] = {}
-    scale: float = Field(1.0, gt=0)
+    scale: float = Field(1.0, gt=0, allow_inf_nan=False)
     quality: Quality = Quality.EXACT
 
     @model_validator(mode="after")

@@ -85,3 +85,5 @@ def read_yaml(path: Path) -> MarkedYaml:
         raise UserError(f"not valid YAML: {exc.problem}", where=f"{path}:{line}") from exc
     except yaml.YAMLError as exc:
         raise UserError(f"not valid YAML: {str(exc).splitlines()[0]}", where=str(path)) from exc
+    except RecursionError:  # the parser meets the depth before we do
+        raise UserError(f"nested deeper than {MAX_DEPTH} levels", where=str(path)) from None
