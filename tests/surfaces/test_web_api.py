@@ -118,6 +118,11 @@ def test_unknown_signal(client: Client, path: str) -> None:
         ("/api/v1/history?signal=heptascope_gpu_up&seconds=x", "seconds: Input should be a valid number"),
         ("/api/v1/history?signal=heptascope_gpu_up&seconds=0", "seconds: Input should be greater than 0"),
         ("/api/v1/history?signal=heptascope_gpu_up&seconds=nan", "seconds: "),
+        ("/api/v1/findings?at=inf", "at: Input should be a finite number"),
+        ("/api/v1/findings?at=1e999", "at: Input should be a finite number"),
+        ("/api/v1/page?at=nan", "at: "),
+        ("/api/v1/page?at=-1", "at: Input should be greater than 0"),
+        ("/api/v1/trends", "rule: Field required"),
     ],
 )
 def test_wrong_parameters(client: Client, path: str, words: str) -> None:

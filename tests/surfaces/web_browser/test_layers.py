@@ -56,6 +56,26 @@ def test_flags_and_expressions_are_copied(browser: Browser) -> None:
         assert words == seen.page.evaluate("navigator.clipboard.readText()")
 
 
+def test_copying_over_plain_http(browser: Browser) -> None:
+    """Without the browser's clipboard, which pages from another machine lack, the text is copied all the same before that is said."""
+    with serving(severe()) as url, visit(browser, url + "/#/layer/memory", permissions=["clipboard-read", "clipboard-write"]) as seen:
+        flag = seen.page.locator("details[data-rule=KVCachePreemption] .flag").first
+        flag.wait_for()
+        words = flag.inner_text()
+        seen.page.evaluate("kept = navigator.clipboard; Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        flag.click()
+        seen.wait("() => [...document.querySelectorAll('.flag')].some((flag) => flag.textContent === 'Copied')")
+        assert words == seen.page.evaluate("kept.readText()")
+
+
+@pytest.mark.parametrize("address", ["%", "layer/%E0%A4%A", "layer/nonsense", "engine/%"])
+def test_an_address_that_leads_nowhere(browser: Browser, address: str) -> None:
+    """A mistyped address shows the overview."""
+    with serving(severe()) as url, visit(browser, f"{url}/#/{address}") as seen:
+        seen.page.locator("#main[data-view] h1").first.wait_for()
+        assert "degraded" in seen.page.title().lower()
+
+
 def test_what_is_missing_has_a_reason(browser: Browser) -> None:
     """A rule that cannot be judged names the signal that it lacks, and why."""
     with serving(severe()) as url, visit(browser, url + "/#/layer/memory") as seen:

@@ -85,7 +85,7 @@ def test_keyboard_walk(browser: Browser) -> None:
         assert before == seen.page.evaluate(closed)
         seen.page.keyboard.press("Escape")
         seen.page.wait_for_selector(".stack")
-        seen.page.keyboard.press("7")
+        seen.page.keyboard.press("1")
         seen.wait("() => document.querySelector('#says')?.textContent.startsWith('Hardware')")
         seen.page.keyboard.press("/")
         seen.wait("() => document.activeElement.id === 'find'")

@@ -18,7 +18,10 @@ from heptascope.surfaces.web.site import Site
 from heptascope.surfaces.web.stream import MOST_CLIENTS
 from heptascope.surfaces.web.ticket import ticket
 
-At = Annotated[float | None, Query(gt=0, description="What was said at this time (Unix seconds, the last ten minutes) instead of now.")]
+At = Annotated[
+    float | None,
+    Query(gt=0, allow_inf_nan=False, description="What was said at this time (Unix seconds, the last ten minutes) instead of now."),
+]
 Layers = Annotated[list[Layer], Query(description="Only rules of these layers; repeatable.")]
 RuleName = Annotated[str, Query(description="A rule of the catalogue.")]
 

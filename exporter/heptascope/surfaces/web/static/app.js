@@ -25,10 +25,15 @@ const load = data(ctx, draw);
 let drawing = 0, spoken = "", hovered = 0, ready = false;
 
 function parse() {
-  const [view = "", first, second] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [view = "", first, second] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
   if (view === "layer" && LAYERS.includes(first)) return { view, layer: first, engine: second };
   if (view === "engine") return { view, engine: first };
   return { view: ["time", "sources", "signals"].includes(view) ? view : "overview" };
+}
+
+/** Returns a part of the address as it was meant; one that nobody encoded stands for itself. */
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
 }
 
 function settle() {
@@ -124,16 +129,28 @@ function pause(at) {
 
 const acts = {
   copy: (element) => copy(element.dataset.text, element.dataset.text),
-  ticket: () => load.ticket().then((words) => copy(words, "ticket")),
+  ticket: () => load.ticket().then((words) => copy(words, "ticket"), () => undefined),
   pause: () => pause(ctx.charts.t),
   resume: () => pause(null),
 };
 
 async function copy(words, what) {
-  await navigator.clipboard?.writeText(words).catch(() => undefined);
+  if (!await navigator.clipboard?.writeText(words).then(() => true, () => false) && !copyByHand(words)) return;
   ctx.copied = what;
   draw();
   setTimeout(() => { if (ctx.copied === what) { ctx.copied = null; draw(); } }, 1500);
+}
+
+/** Copies as browsers did before; they keep the clipboard from pages that come over plain HTTP from another machine. */
+function copyByHand(words) {
+  const field = h("textarea", { "aria-hidden": "true", class: "sr", readonly: "" }), before = document.activeElement;
+  field.value = words;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  before?.focus({ preventScroll: true });
+  return done;
 }
 
 const chosen = {
@@ -150,7 +167,7 @@ function onKey(event) {
     return;
   }
   const number = Number(event.key);
-  if (number >= 1 && number <= 7) location.hash = "#/layer/" + LAYERS[number - 1];
+  if (number >= 1 && number <= 7) location.hash = "#/layer/" + LAYERS[LAYERS.length - number];  // counted from the hardware, as the boards are
   else if (event.key === "Escape" || event.key === "0") location.hash = "#/";
   else if (event.key === "/") { event.preventDefault(); location.hash = "#/signals"; setTimeout(() => find("find")?.focus(), 100); }
 }

@@ -58,7 +58,11 @@ export function data(ctx, draw) {
   }
 
   const play = (name) => fetched("api/v1/demo?scenario=" + encodeURIComponent(name), { method: "POST", headers: { "content-type": "application/json" } })
-    .then((answer) => { ctx.demo = answer; draw(); });
-  const ticket = async () => (await fetch("api/v1/export/ticket", { cache: "no-store" })).text();
+    .then((answer) => { ctx.demo = answer; draw(); }, () => undefined);
+  const ticket = async () => {
+    const answer = await fetch("api/v1/export/ticket", { cache: "no-store" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    return answer.text();
+  };
   return { now, past, trend, play, ticket };
 }
