@@ -29,6 +29,13 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / _SECONDS[unit]:g}{unit}"
 
 
+def prometheus_duration(seconds: float) -> str:
+    """Return a duration as Prometheus and Alertmanager read it, to the millisecond: their numbers have no fractions."""
+    whole = round(seconds * 1000)
+    unit = next((u for u in ("h", "m", "s") if whole and whole % round(_SECONDS[u] * 1000) == 0), "ms")
+    return f"{whole // round(_SECONDS[unit] * 1000)}{unit}"
+
+
 def parse_size(value: Any) -> int:
     """Return bytes from `16MiB`, `1GB`, `512kB` or a bare number of bytes. Raises ValueError."""
     match = _SIZE.fullmatch(str(value).strip())

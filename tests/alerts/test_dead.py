@@ -17,13 +17,15 @@ from heptascope.surfaces.alerts.catalogue import alerting
 from heptascope.surfaces.alerts.dead import as_object, dead_alerts, lines
 from heptascope.surfaces.alerts.settings import RenderSettings, load_settings
 from heptascope.surfaces.alerts.slo import INDICATORS
+from heptascope.surfaces.alerts.written import entries
 from heptascope.wiring import build_pipeline
 from support.engine_pages import VLLM_032, capture
 from support.engine_server import Answer, EngineServer
 from support.heptascope_process import heptascope
 from support.recordings import all_recordings
 
-ALL = len(alerting(load())) + len(INDICATORS)
+FLEET = {entry["alert"] for entry in entries("fleet") if "alert" in entry}
+ALL = len(alerting(load())) + len(INDICATORS) + len(FLEET)
 
 
 def _seen(name: str) -> Snapshot:
@@ -76,6 +78,24 @@ def test_an_objective_between_two_buckets_cannot_be_watched() -> None:
     found = dead_alerts(load(), seen, load_settings(None, ["slo.time_to_first_token.seconds=3"]))
     gap = next(one.missing[0] for one in found if one.alert == "TimeToFirstTokenErrorBudgetBurn")
     assert (Reason.ENGINE, "no bucket ends at 3s; near it 2.5 s and 5.0 s") == (gap.reason, gap.detail)
+
+
+def test_fleets_need_what_their_recordings_are_made_from() -> None:
+    """Alerts about fleets live beside a server, though no recording rule is in sight; where nothing is read they lack the signals below."""
+    assert not FLEET & set(_dead(_seen("decode-c64")))
+    found = {one.alert: {gap.signal for gap in one.missing} for one in dead_alerts(load(), EMPTY, RenderSettings())}
+    assert set(found) >= FLEET
+    assert {"heptascope_engine_requests_running", "heptascope_engine_requests_waiting"} <= found["ReplicaImbalance"]
+    assert {"heptascope_engine_info"} == found["EngineVersionSkew"]
+
+
+def test_the_command_takes_the_objectives_of_the_configuration() -> None:
+    """What the exporter promises is what must be a bucket."""
+    with EngineServer() as engine:
+        engine.page(capture(VLLM_032, "steady_16"))
+        slo = {"HEPTASCOPE_SLO_TIME_TO_FIRST_TOKEN": "3s"}
+        done = heptascope("check", "--rules", "--gpu", "none", "--engine", engine.url, env=slo)
+    assert "no bucket ends at 3s; near it 2.5 s and 5.0 s" in done.stdout
 
 
 def test_people_read_reasons_and_machines_all_signals() -> None:

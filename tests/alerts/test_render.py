@@ -12,6 +12,7 @@ import yaml
 from heptascope import cli
 from heptascope.errors import UserError
 from heptascope.model import Layer, RuleKind
+from heptascope.quantities import prometheus_duration
 from heptascope.rules.load import load
 from heptascope.surfaces.alerts.model import POD, Alert
 from heptascope.surfaces.alerts.render import render, rule_files
@@ -113,6 +114,28 @@ def test_objectives_can_be_changed(tmp_path: Path) -> None:
     assert 0 == done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0, "0ms"), (0.25, "250ms"), (1.5, "1500ms"), (1.0, "1s"), (90.0, "90s"), (300.0, "5m"), (7200.0, "2h")]
+)
+def test_durations_have_no_fractions(seconds: float, text: str) -> None:
+    """Prometheus reads whole numbers only, whatever people write."""
+    assert text == prometheus_duration(seconds)
+
+
+def test_times_with_fractions_are_rendered_as_prometheus_reads_them(tmp_path: Path) -> None:
+    """`for`, windows and recorded names hold no fractions, so that promtool takes every file, whoever judges."""
+    for judge in ("prometheus", "sidecar"):
+        settings = load_settings(None, [f"judge={judge}", "window=2.5s", "hold=1.5s", "HeptascopeDown.for=0.5m"])
+        texts = render(load(), settings)
+        assert "for: 1500ms\n" in texts[Path("rules/memory.yaml")]
+        assert "group_wait: 2500ms\n" in texts[Path("alertmanager.yaml")]
+        paths = [tmp_path / path.name for path in texts if path.parent.name == "rules"]
+        for path in paths:
+            path.write_text(texts[Path("rules", path.name)], encoding="utf-8")
+        done = promtool("check", "rules", "--lint=all", "--lint-fatal", *paths)
+        assert 0 == done.returncode, done.stdout + done.stderr
+
+
 def test_set_goes_before_the_values_file(tmp_path: Path) -> None:
     """A values file holds changes to single alerts below `rules`; the command line has the last word."""
     values = tmp_path / "values.yaml"
@@ -127,6 +150,15 @@ MISTAKES = {
     "KVCachePreemption.rate=5": "--set KVCachePreemption.rate=5: KVCachePreemption has no 'rate'; allowed: ",
     "KVCachePreemption.severity=page": "no such severity 'page'; allowed: critical, warning, info",
     "KVCachePreemption.preemptions_per_second=many": "KVCachePreemption.preemptions_per_second: 'many' is not a number",
+    "KVCachePreemption.preemptions_per_second=.inf": "KVCachePreemption.preemptions_per_second: inf is not a number",
+    "KVCachePreemption.window=0s": "KVCachePreemption.window: '0s' is not between 1s and 6h",
+    "KVCachePreemption.for=99999h": "KVCachePreemption.for: '99999h' is not between 0s and 720h",
+    "hold=99999h": "hold: must be less than or equal to 2592000",
+    "workload_label=pod": "workload_label: a label of something else; choose one that names the deployment",
+    "receivers.page=https://": "receivers.page: not a URL; write https://...",
+    "ReplicaImbalance.window=10m": "ReplicaImbalance has no 'window'; allowed: factor, requests, replicas, severity, for, enabled",
+    "GpuLost.window=10m": "GpuLost has no 'window'",
+    "AvailabilityErrorBudgetBurn.window=2h": "AvailabilityErrorBudgetBurn has no 'window'; ",
     "KVCachePreemption.for=soon": "KVCachePreemption.for: 'soon' is not a duration; write 100ms, 1s, 5m or 1h",
     "KVCachePreemption.enabled=3": "KVCachePreemption.enabled: 3 is neither true nor false",
     "windw=5m": "--set windw=5m: unknown key 'windw'; did you mean window?",
@@ -171,6 +203,13 @@ def test_a_place_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixtur
     (tmp_path / "taken").write_text("", encoding="utf-8")
     assert 2 == cli.run(["rules", "render", "--out", str(tmp_path / "taken")])
     assert "cannot write: " in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A folder where a file should be is a mistake of the user, not a traceback."""
+    (taken := tmp_path / "rules" / "slo.yaml").mkdir(parents=True)
+    assert 2 == cli.run(["rules", "render", "--out", str(tmp_path)])
+    assert f"heptascope: {taken}: cannot read: Is a directory\n" == capsys.readouterr().err
 
 
 def test_annotations_survive_yaml() -> None:

@@ -13,7 +13,7 @@ from heptascope.rules.load import load
 from heptascope.surfaces.alerts.model import Recording
 from heptascope.surfaces.alerts.pages import SECTIONS, refreshed
 from heptascope.surfaces.alerts.render import rule_files
-from heptascope.surfaces.alerts.settings import RenderSettings
+from heptascope.surfaces.alerts.settings import RenderSettings, load_settings
 from support.pint import unknown_names
 
 ALERTS = Path(__file__).parents[2] / "alerts"
@@ -111,6 +111,36 @@ def test_a_page_without_an_alert_is_refused(tmp_path: Path) -> None:
     (tmp_path / "runbooks" / "Nonsense.md").write_text("# Nonsense\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"Nonsense.md: there is no alert of this name; rename or remove the page"):
         refreshed(tmp_path, load(), RenderSettings())
+
+
+def _page(folder: Path, name: str) -> Path:
+    """Return an empty page of an alert."""
+    (path := folder / "runbooks" / f"{name}.md").parent.mkdir(exist_ok=True)
+    path.write_text("<!-- generated: facts -->\n<!-- end: facts -->\n<!-- generated: links -->\n<!-- end: links -->\n", encoding="utf-8")
+    return path
+
+
+def test_the_page_of_an_alert_that_is_switched_off_stays(tmp_path: Path) -> None:
+    """It is neither refused nor touched, and the index no longer names the alert."""
+    off, on = _page(tmp_path, "EvictionChurn"), _page(tmp_path, "KVCachePreemption")
+    (index := tmp_path / "README.md").write_text("<!-- generated: alerts -->\n<!-- end: alerts -->\n", encoding="utf-8")
+    texts = refreshed(tmp_path, load(), load_settings(None, ["EvictionChurn.enabled=false"]))
+    assert (False, True) == (off in texts, on in texts)
+    assert (False, True) == ("EvictionChurn" in texts[index], "KVCachePreemption" in texts[index])
+
+
+@pytest.mark.parametrize(
+    ("change", "page", "row"),
+    [
+        ("KVCachePreemption.preemptions_per_second=0.5", "KVCachePreemption", "`preemptions_per_second` = 0.5 | changed when it was"),
+        ("ReplicaImbalance.factor=3", "ReplicaImbalance", "`factor` = 3 | changed when it was rendered; else 2: "),
+        ("AvailabilityErrorBudgetBurn.events_per_second=1", "AvailabilityErrorBudgetBurn", "`events_per_second` = 1 | changed when it"),
+    ],
+)
+def test_a_page_has_the_thresholds_that_were_rendered(change: str, page: str, row: str, tmp_path: Path) -> None:
+    """Whoever is woken reads the number that woke them, and what it is otherwise."""
+    path = _page(tmp_path, page)
+    assert (True, False) == tuple(row in refreshed(tmp_path, load(), load_settings(None, changes))[path] for changes in ([change], []))
 
 
 def test_a_page_without_its_marks_is_refused(tmp_path: Path) -> None:

@@ -6,17 +6,15 @@ import json
 
 import click
 
+from heptascope.config import SloSettings
 from heptascope.rules.load import load
 from heptascope.signals.snapshot import Snapshot
-from heptascope.surfaces.alerts.catalogue import alerting
-from heptascope.surfaces.alerts.dead import as_object, dead_alerts, lines
-from heptascope.surfaces.alerts.settings import load_settings
-from heptascope.surfaces.alerts.slo import INDICATORS
+from heptascope.surfaces.alerts.dead import as_object, lines, looked_at
+from heptascope.surfaces.alerts.settings import RenderSettings, promised
 
 
-def show(snapshot: Snapshot, form: str) -> None:
-    """Print the alerts that can never fire where `snapshot` is all that can be read; `form` is text or json."""
-    rules = load()
-    total = len(alerting(rules)) + len(INDICATORS)
-    found = dead_alerts(rules, snapshot, load_settings())
-    click.echo(json.dumps(as_object(found, total), indent=2) if form == "json" else "\n".join(lines(found, total)))
+def show(snapshot: Snapshot, form: str, slo: SloSettings) -> None:
+    """Print the alerts that can never fire where `snapshot` is all that can be read; `form` is text or json, `slo` what is promised."""
+    looked = looked_at(load(), snapshot, RenderSettings(slo=promised(slo)))
+    found = [one for one in looked if one.missing]
+    click.echo(json.dumps(as_object(found, len(looked)), indent=2) if form == "json" else "\n".join(lines(found, len(looked))))

@@ -77,7 +77,7 @@ def command(form: str, rules: bool, dashboards: bool, prometheus: str | None, un
     if rules:
         from heptascope.commands._dead_rules import show as show_rules
 
-        show_rules(report.snapshot, form)
+        show_rules(report.snapshot, form, settings.slo)
     elif dashboards:
         from heptascope.commands._dead_panels import show_here
 

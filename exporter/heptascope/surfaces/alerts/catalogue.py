@@ -1,6 +1,7 @@
 """The catalogue's faults and symptoms as alerts: the same expressions, over minutes, joined by pod.
 
-Where the sidecars judge, Prometheus counts instead in what share of the window a rule has fired there: one recording a layer.
+Where the sidecars judge, Prometheus counts instead in what share of the window a rule has fired there: one recording a layer. What
+compares with earlier days no sidecar can judge, so Prometheus does in either case.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from heptascope.model import Layer, RuleKind
-from heptascope.quantities import format_duration
+from heptascope.quantities import prometheus_duration
 from heptascope.rules.references import changed
 from heptascope.rules.rule import Rule
 from heptascope.surfaces.alerts import counted
@@ -28,7 +29,7 @@ def alerting(rules: Iterable[Rule]) -> list[Rule]:
 def layer_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFile]:
     """Return one file for each layer. Raises UserError for a change that a rule does not know."""
     found: dict[Layer, list[Alert]] = {layer: [] for layer in Layer}
-    every = {rule.name: settings.override(rule.name, rule.thresholds) for rule in alerting(rules)}
+    every = {rule.name: settings.override(rule.name, rule.thresholds, window="$window" in rule.expr) for rule in alerting(rules)}
     for rule in changed(alerting(rules), {name: changes.thresholds for name, changes in every.items()}):
         changes = every[rule.name]
         if changes.enabled:
@@ -49,7 +50,7 @@ def _groups(layer: Layer, alerts: Iterable[Alert], settings: RenderSettings) -> 
 def alert_of(rule: Rule, settings: RenderSettings, changes: Override) -> Alert:
     """Return one rule as an alert: it ends as slowly as it begins, as in-process."""
     hold = first(changes.hold, settings.hold, rule.hold)
-    sidecar = settings.judge == "sidecar"
+    sidecar = settings.judge == "sidecar" and not rule.needs_baseline
     return Alert(
         name=rule.name,
         expr=counted.expression(rule, settings, changes) if sidecar else expression(rule, settings, changes),
@@ -66,7 +67,7 @@ def alert_of(rule: Rule, settings: RenderSettings, changes: Override) -> Alert:
 
 def expression(rule: Rule, settings: RenderSettings, changes: Override) -> str:
     """Return a rule's PromQL as Prometheus evaluates it."""
-    window = format_duration(first(changes.window, settings.window))
+    window = prometheus_duration(first(changes.window, settings.window))
     pod = ", ".join((*POD, settings.workload_label))
     return rule.text(window, pod)
 

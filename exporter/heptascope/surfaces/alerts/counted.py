@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heptascope.errors import UserError
 from heptascope.model import Layer
-from heptascope.quantities import format_duration
+from heptascope.quantities import format_duration, prometheus_duration
 from heptascope.rules.rule import Rule
 from heptascope.surfaces.alerts.model import POD, Recording
 from heptascope.surfaces.alerts.overrides import Override
@@ -22,12 +22,12 @@ def _pod(settings: RenderSettings) -> str:
 
 
 def _name(settings: RenderSettings) -> str:
-    return f"pod_rule:heptascope_finding:share{format_duration(settings.window)}"
+    return f"pod_rule:heptascope_finding:share{prometheus_duration(settings.window)}"
 
 
 def share(layer: Layer, settings: RenderSettings) -> Recording:
     """Return the recording that all alerts of a layer read: in what share of its scrapes each rule has fired."""
-    window, pod = format_duration(settings.window), _pod(settings)
+    window, pod = prometheus_duration(settings.window), _pod(settings)
     by = ", ".join((pod, "rule", "layer", *_ENTITY))
     return Recording(
         _name(settings),

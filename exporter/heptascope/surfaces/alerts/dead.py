@@ -21,6 +21,7 @@ from heptascope.signals.snapshot import Snapshot
 from heptascope.surfaces.alerts.catalogue import alerting
 from heptascope.surfaces.alerts.settings import RenderSettings
 from heptascope.surfaces.alerts.slo import INDICATORS, latency
+from heptascope.surfaces.alerts.written import written_files
 from heptascope.surfaces.prometheus import number_text
 from heptascope.surfaces.words import REASON_WORDS
 
@@ -28,6 +29,7 @@ PASSING: Final = (Reason.IDLE, Reason.STALE, Reason.SOURCE_DOWN, Reason.INVALID)
 """Reasons that may be gone in a minute."""
 
 _WINDOW: Final = "5m"
+_FLEET: Final = "fleet"
 _GPU_MAP: Final = ("heptascope_engine_gpu_info", "heptascope_engine_gpus")
 _GPU_IDENTITY: Final = "heptascope_gpu_info"
 _NOTHING_SUPPLIES: Final = "nothing supplies "
@@ -42,12 +44,24 @@ class Dead:
     missing: tuple[Missing, ...]
 
 
-def dead_alerts(rules: Iterable[Rule], snapshot: Snapshot, settings: RenderSettings) -> list[Dead]:
-    """Return the alerts that can never fire where `snapshot` is all that can be read."""
-    present = Presence(snapshot)
+def looked_at(rules: Iterable[Rule], snapshot: Snapshot, settings: RenderSettings) -> list[Dead]:
+    """Return every alert about servers and fleets, with the signals without which it can never fire; `snapshot` is all there is."""
+    rules, present = list(rules), Presence(snapshot)
     found = [Dead(rule.name, present.lacking(rule)) for rule in alerting(rules)]
     found += [Dead(indicator.alert, tuple(_no_indicator(indicator.slo, snapshot, present, settings))) for indicator in INDICATORS]
-    return [one for one in found if one.missing]
+    files = written_files(rules, settings)
+    recorded = {rule.name: rule.expr for file in files for rule in file.recordings}
+    return found + [
+        Dead(alert.name, tuple(dict.fromkeys(present.lacking_of(alert.expr, recorded))))
+        for file in files
+        if file.name == _FLEET
+        for alert in file.alerts
+    ]
+
+
+def dead_alerts(rules: Iterable[Rule], snapshot: Snapshot, settings: RenderSettings) -> list[Dead]:
+    """Return the alerts that can never fire where `snapshot` is all that can be read."""
+    return [one for one in looked_at(rules, snapshot, settings) if one.missing]
 
 
 class Presence:
@@ -65,6 +79,17 @@ class Presence:
         expression = promql.compile(rule.text(_WINDOW), where=rule.where)
         absent = expression.missing(lambda selector: self.may_come(selector))
         return tuple(dict.fromkeys(self.why(base_of(selector.metric)) for selector in absent))
+
+    def lacking_of(self, expr: str, recorded: Mapping[str, str]) -> Iterator[Missing]:
+        """Yield the signals without which an expression has no result; series in `recorded` are followed to what they are made from."""
+
+        def has(selector: promql.SelectorInfo) -> bool:
+            made_from = recorded.get(selector.metric)
+            return self.may_come(selector) if made_from is None else not list(self.lacking_of(made_from, recorded))
+
+        for selector in promql.compile(expr).missing(has):
+            made_from = recorded.get(selector.metric)
+            yield from (self.why(base_of(selector.metric)),) if made_from is None else self.lacking_of(made_from, recorded)
 
     def may_come(self, selector: promql.SelectorInfo) -> bool:
         """Whether a selector has series, or may have them without anybody changing anything."""

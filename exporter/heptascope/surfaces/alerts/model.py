@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from heptascope.quantities import format_duration
+from heptascope.quantities import prometheus_duration
 
 COMPONENT: Final = "heptascope"
 """Value of the label `component` of every alert, so that routes and inhibitions touch no others."""
@@ -28,8 +28,8 @@ class Alert:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the rule as Prometheus reads it."""
-        keep = {"keep_firing_for": format_duration(self.keep)} if self.keep else {}
-        hold = {"for": format_duration(self.hold)} if self.hold else {}
+        keep = {"keep_firing_for": prometheus_duration(self.keep)} if self.keep else {}
+        hold = {"for": prometheus_duration(self.hold)} if self.hold else {}
         return {"alert": self.name, "expr": self.expr, **hold, **keep, "labels": dict(self.labels), "annotations": dict(self.annotations)}
 
 
@@ -56,7 +56,7 @@ class Group:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the group as Prometheus reads it."""
-        interval = {"interval": format_duration(self.interval)} if self.interval else {}
+        interval = {"interval": prometheus_duration(self.interval)} if self.interval else {}
         return {"name": self.name, **interval, "rules": [rule.as_dict() for rule in self.rules]}
 
 

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from heptascope.errors import UserError
 from heptascope.model import Confidence
 from heptascope.quantities import format_duration
+from heptascope.rules.references import changed
 from heptascope.rules.rule import Rule
 from heptascope.surfaces.alerts.model import Alert, RuleFile
 from heptascope.surfaces.alerts.render import rule_files
@@ -36,13 +37,17 @@ _CONFIDENCE: Final[Mapping[Confidence, str]] = {
 
 
 class About(NamedTuple):
-    """What pages say of one alert. `explains` and `explained_by` are alerts that it silences, and that silence it."""
+    """What pages say of one alert. `explains` and `explained_by` are alerts that it silences, and that silence it.
+
+    `changes` are thresholds that were given when it was rendered.
+    """
 
     file: str
     alerts: tuple[Alert, ...]
     rule: Rule | None
     explains: tuple[str, ...]
     explained_by: tuple[str, ...]
+    changes: Mapping[str, float]
 
     @property
     def summary(self) -> str:
@@ -55,9 +60,9 @@ class About(NamedTuple):
         return " and ".join(dict.fromkeys(alert.labels["severity"] for alert in self.alerts))
 
 
-def about_all(rules: Iterable[Rule], files: Iterable[RuleFile]) -> dict[str, About]:
-    """Return what there is to say of each alert, in the order of the files."""
-    rules, files = list(rules), list(files)
+def about_all(rules: Iterable[Rule], files: Iterable[RuleFile], changes: Mapping[str, Mapping[str, float]]) -> dict[str, About]:
+    """Return what there is to say of each alert, in the order of the files; `changes` are thresholds by alert and name."""
+    rules, files = list(changed(rules, changes)), list(files)
     by_name = {rule.name: rule for rule in rules}
     silences = inhibitions(rules, files)
     found: dict[str, list[tuple[str, Alert]]] = {}
@@ -71,18 +76,25 @@ def about_all(rules: Iterable[Rule], files: Iterable[RuleFile]) -> dict[str, Abo
             by_name.get(name),
             tuple(silences.get(name, ())),
             tuple(source for source, targets in silences.items() if name in targets),
+            by_name[name].overridden if name in by_name else changes.get(name, {}),
         )
         for name, same in found.items()
     }
 
 
 def refreshed(out: Path, rules: Iterable[Rule], settings: RenderSettings) -> dict[Path, str]:
-    """Return every page and index below `out` with its generated parts renewed. Raises UserError for a page of no alert."""
+    """Return every page and index below `out` with its generated parts renewed. Raises UserError for a page of no alert.
+
+    The page of an alert that is switched off stays as it is; the index leaves it out.
+    """
     rules = list(rules)
-    every = about_all(rules, rule_files(rules, settings))
+    every = about_all(rules, rule_files(rules, settings), settings.thresholds())
+    off = settings.switched_off()
     texts: dict[Path, str] = {}
     for path in sorted((out / RUNBOOKS).rglob("*.md")):
         about = every.get(path.stem)
+        if about is None and path.stem in off:
+            continue
         if about is None:
             raise UserError("there is no alert of this name", where=str(path), hint="rename or remove the page")
         texts[path] = _renew(path, {FACTS: _facts(about), LINKS: _links(about, path.relative_to(out).parent)})
@@ -135,13 +147,15 @@ def _time(alert: Alert) -> str:
 
 
 def _thresholds(about: About) -> Iterator[tuple[str, float, str]]:
-    if about.rule is not None:
-        yield from ((name, about.rule.threshold(name), about.rule.source[name]) for name in about.rule.thresholds)
-        return
     entry = written_alerts().get(about.alerts[0].name, {})
-    yield from ((name, float(value), entry["source"][name]) for name, value in entry.get("thresholds", {}).items())
-    if "long" in about.alerts[0].labels:
-        yield from ((name, value, SLO_SOURCE[name]) for name, value in SLO_THRESHOLDS.items())
+    numbers, sources = entry.get("thresholds", {}), entry.get("source", {})
+    if about.rule is not None:
+        numbers, sources = about.rule.thresholds, about.rule.source
+    elif "long" in about.alerts[0].labels:
+        numbers, sources = SLO_THRESHOLDS, SLO_SOURCE
+    for name, usual in numbers.items():
+        told = f"changed when it was rendered; else {usual:.12g}: {sources[name]}" if name in about.changes else sources[name]
+        yield name, float(about.changes.get(name, usual)), told
 
 
 def _links(about: About, folder: Path) -> str:

@@ -27,7 +27,7 @@ def rule_files(rules: Iterable[Rule], settings: RenderSettings) -> list[RuleFile
 
 def _every_alert(rules: list[Rule], files: list[RuleFile], settings: RenderSettings) -> list[str]:
     """Return the names of all alerts, those that are switched off included."""
-    if any(not changes.get("enabled", True) for changes in settings.rules.values()):
+    if settings.switched_off():
         return _every_alert(rules, rule_files(rules, RenderSettings()), RenderSettings())
     return list(dict.fromkeys(alert.name for file in files for alert in file.alerts))
 

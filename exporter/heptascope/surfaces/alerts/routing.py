@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from heptascope.quantities import format_duration
+from heptascope.quantities import prometheus_duration
 from heptascope.rules.graph import closure
 from heptascope.rules.rule import Rule
 from heptascope.surfaces.alerts.catalogue import alerting
@@ -72,8 +72,8 @@ def alertmanager(rules: Iterable[Rule], files: Iterable[RuleFile], settings: Ren
 
 
 def _route(settings: RenderSettings) -> dict[str, Any]:
-    window = format_duration(settings.window)
-    soon = format_duration(min(settings.window, _PAGE_WAIT_SECONDS))
+    window = prometheus_duration(settings.window)
+    soon = prometheus_duration(min(settings.window, _PAGE_WAIT_SECONDS))
     routes: list[dict[str, Any]] = [{"matchers": [f'component="{COMPONENT}"', 'severity="none"'], "receiver": "nobody"}]
     routes += [
         {

@@ -1,7 +1,8 @@
 """What can be changed when rules are rendered: a values file, then `--set key=value`.
 
 Both speak the same keys. `judge`, `window`, `hold`, `job`, `workload_label`, `runbooks`, `slo` and `receivers` hold for everything;
-`rules.NAME` (with `--set` also just `NAME`) changes one alert: any of its thresholds, `severity`, `for`, `window`, `enabled`.
+`rules.NAME` (with `--set` also just `NAME`) changes one alert: any of its thresholds, `severity`, `for`, `enabled`, and `window` of those
+that look at the window.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
@@ -17,23 +19,32 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from heptascope.config import SloSettings
 from heptascope.errors import UserError
 from heptascope.quantities import Duration
-from heptascope.surfaces.alerts.overrides import Override, override
+from heptascope.surfaces.alerts.model import POD
+from heptascope.surfaces.alerts.overrides import LONGEST_HOLD_SECONDS, OTHERS, Override, override
 from heptascope.yaml_marks import KeyPath, read_yaml
 
 RUNBOOKS = "https://github.com/heptascope/heptascope/blob/main/alerts/runbooks"
 JOB = "heptascope"
 WORKLOAD = "workload"
 _SLO = SloSettings()
+_TAKEN = (*POD, "engine", "rank", "gpu", "model", "layer", "rule", "slo", "le")
+"""Labels that rules already group by."""
 
 
 def _http(value: str) -> str:
-    if not value.startswith(("http://", "https://")):
+    if not value.startswith(("http://", "https://")) or not urlsplit(value).hostname:
         raise ValueError("not a URL; write https://...")
     return value.rstrip("/")
 
 
+def _free(value: str) -> str:
+    if value in _TAKEN:
+        raise ValueError("a label of something else; choose one that names the deployment")
+    return value
+
+
 Url = Annotated[str, AfterValidator(_http)]
-LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")]
+LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$"), AfterValidator(_free)]
 
 
 class _Section(BaseModel):
@@ -61,6 +72,15 @@ class Slo(_Section):
     availability: Objective = Objective()
 
 
+def promised(slo: SloSettings) -> Slo:
+    """Return the objectives with the latencies that an exporter's configuration promises."""
+    usual = Slo()
+    return Slo(
+        time_to_first_token=usual.time_to_first_token.model_copy(update={"seconds": slo.time_to_first_token}),
+        inter_token_latency=usual.inter_token_latency.model_copy(update={"seconds": slo.inter_token_latency}),
+    )
+
+
 class Receivers(_Section):
     """Webhooks of the example configuration of Alertmanager, by how urgent they are."""
 
@@ -76,7 +96,9 @@ class RenderSettings(_Section):
         "prometheus", description="Who evaluates the catalogue's expressions: Prometheus, or the sidecars, whose findings are then counted."
     )
     window: Duration = Field(300.0, ge=1, le=21600, description="Range that `[$window]` stands for; at least four scrape intervals.")
-    hold: Duration | None = Field(None, ge=0, description="`for` of every catalogue alert; default: each rule's own.")
+    hold: Duration | None = Field(
+        None, ge=0, le=LONGEST_HOLD_SECONDS, description="`for` of every catalogue alert; default: each rule's own."
+    )
     job: str = Field(JOB, min_length=1, pattern=r'^[^"\\\n]+$', description="Value of the label `job` of the exporters.")
     workload_label: LabelName = Field(WORKLOAD, description="Label that names a pod's deployment, set when scraping.")
     runbooks: Url = Field(RUNBOOKS, description="Where the runbook pages are.")
@@ -85,9 +107,17 @@ class RenderSettings(_Section):
     rules: Mapping[str, Mapping[str, Any]] = Field({}, description="Changes to single alerts.")
     _origins: Mapping[KeyPath, str] = PrivateAttr(default_factory=dict)
 
-    def override(self, name: str, thresholds: Iterable[str]) -> Override:
-        """Return the changes to the alert `name`, which has these thresholds. Raises UserError for what it does not have."""
-        return override(name, self.rules.get(name, {}), list(thresholds), self.origin)
+    def override(self, name: str, thresholds: Iterable[str], *, window: bool = False) -> Override:
+        """Return the changes to the alert `name`, which has these thresholds, and a window or none. Raises UserError for others."""
+        return override(name, self.rules.get(name, {}), list(thresholds), self.origin, window=window)
+
+    def switched_off(self) -> set[str]:
+        """Return the names of alerts that are not rendered."""
+        return {name for name, changes in self.rules.items() if changes.get("enabled", True) is False}
+
+    def thresholds(self) -> dict[str, dict[str, float]]:
+        """Return the changed thresholds by alert and name, once `override` has found no fault with them."""
+        return {name: {key: float(value) for key, value in changes.items() if key not in OTHERS} for name, changes in self.rules.items()}
 
     def origin(self, name: str, key: str = "") -> str:
         """Return where a change to an alert came from: file and line, or the flag."""
