@@ -59,6 +59,21 @@ def test_pods_have_the_sidecar_first_and_the_label(name: str) -> None:
         assert LABEL.items() <= labels.items()
 
 
+@pytest.mark.parametrize("name", ["kserve/inferenceservice", "leaderworkerset/leaderworkerset", "llm-d/values"])
+def test_pods_inside_other_objects_are_valid(name: str) -> None:
+    """What a custom resource or a chart's values hold of a pod is valid as a pod's, in the oldest and the newest version of Kubernetes."""
+    found = [pair for document in read(f"{name}.yaml") for pair in pods(document)]
+    assert found
+    for around, spec in found:
+        whole = around.get("spec") is spec and "metadata" in around  # a template of a pod; others mix a pod's fields with their own
+        taken = spec if whole else {key: spec[key] for key in ("initContainers", "volumes") if key in spec}
+        pod = {"containers": [{"name": "server", "image": "server:1"}], **taken}
+        for version in ("1.29", "1.37"):
+            kubernetes_validate.validate(
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": pod}, version, strict=True
+            )
+
+
 def test_charts_get_the_sidecar_where_they_take_one() -> None:
     """The llm-d chart takes init containers as they are; production-stack's lack restartPolicy, so that its pods are injected."""
     stack, llm_d = read("vllm-production-stack/values.yaml")[0], read("llm-d/values.yaml")[0]

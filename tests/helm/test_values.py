@@ -78,6 +78,18 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"prometheusRule": {"enabled": True, "overrides": {"GpuLots": {"for": "1m"}}}},
         "there is no alert GpuLots; alerts/README.md lists them",
     ),
+    "a label that inhibition asks for": (
+        {"prometheusRule": {"alertLabels": {"component": "llm"}}},
+        "prometheusRule.alertLabels: component is a label of the alerts' own; routes and inhibition ask for it; choose another name",
+    ),
+    "one severity for all alerts": (
+        {"prometheusRule": {"alertLabels": {"severity": "warning"}}},
+        "prometheusRule.alertLabels: severity is a label of the alerts' own; set severity of a single alert instead",
+    ),
+    "another kind for one alert": (
+        {"prometheusRule": {"overrides": {"Overload": {"labels": {"kind": "x"}}}}},
+        "prometheusRule.overrides.Overload.labels: kind is a label of the alerts' own",
+    ),
     "an address to listen on": (
         {"config": {"listen": ":9000"}},
         "config.listen: the probe and the PodMonitor need to know the port; set port",

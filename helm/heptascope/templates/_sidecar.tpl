@@ -300,6 +300,15 @@ the two mappings with free keys are written as YAML.
 {{- fail (printf "podMonitor.scrapeTimeout: %s is longer than the interval, %s, and the operator would drop the PodMonitor" . $values.podMonitor.interval) }}
 {{- end }}
 {{- end }}
+{{- range $name, $labels := set (deepCopy $values.prometheusRule.overrides) "alertLabels" (dict "labels" $values.prometheusRule.alertLabels) }}
+{{- $place := ternary "prometheusRule.alertLabels" (printf "prometheusRule.overrides.%s.labels" $name) (eq $name "alertLabels") }}
+{{- range $label, $_ := default (dict) $labels.labels }}
+{{- if has $label (list "alertname" "component" "kind" "severity") }}
+{{- $hint := ternary "set severity of a single alert instead: prometheusRule.overrides.ALERT.severity" "routes and inhibition ask for it; choose another name" (eq $label "severity") }}
+{{- fail (printf "%s: %s is a label of the alerts' own; %s" $place $label $hint) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if and $values.networkPolicy.enabled (not $values.daemonSet.enabled) (not $values.networkPolicy.enginePorts) }}
 {{- fail "networkPolicy.enabled would cut the model servers off, as a policy holds for whole pods; list their ports in networkPolicy.enginePorts" }}
 {{- end }}
