@@ -222,6 +222,7 @@ def _users() -> Row:
         width=8,
         limits=(Mark(hour.factor, RED, f"red line at {hour.factor}: pages"),),
         empty=_NO_RULES,
+        links=(("Application", drill("heptascope-application", workload="${__field.labels.workload}")),),
     )
     return Row("What users feel", ((first, gap, burns),))
 
