@@ -121,8 +121,10 @@ def test_a_release_is_pinned_attested_and_for_both_architectures() -> None:
         (["--variant", "cuda", "a:1"], {}, "no variant cuda; there are: plain, dcgm"),
         (["--push", "a:1"], {}, "no option --push"),
         ([], {}, "give the name of the image"),
+        (["a:1", "b:1"], {}, "two names, a:1 and b:1; give one"),
+        (["a:1", "--variant"], {}, "--variant needs one of: plain, dcgm"),
     ],
-    ids=["tag", "one-digest", "dcgm", "variant", "option", "name"],
+    ids=["tag", "one-digest", "dcgm", "variant", "option", "name", "names", "no-variant"],
 )
 def test_a_build_that_must_not_be_is_refused(arguments: list[str], images: dict[str, str], words: str) -> None:
     """What cannot be released, and what is not known, ends with one line and status 2."""
