@@ -85,6 +85,13 @@ def test_nothing_listens(fetcher: Fetcher) -> None:
     assert f"{url}: Connection refused; check that the engine runs and listens there" == str(error)
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 300], ids=["dots", "long"])
+def test_a_name_that_no_host_has(fetcher: Fetcher, host: str) -> None:
+    """It is told like a server that is not there."""
+    error = failure(fetcher, f"http://{host}:8000/metrics")
+    assert (Reason.SOURCE_DOWN, "no host can have this name; check the URL") == (error.reason, str(error).partition("/metrics: ")[2])
+
+
 @pytest.mark.parametrize(
     "act",
     [

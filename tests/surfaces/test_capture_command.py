@@ -13,6 +13,13 @@ from heptascope.surfaces import capture_command
 from support.engine_server import EngineServer
 
 
+@pytest.mark.parametrize("seconds", [60.1, float("nan"), float("inf")])
+def test_an_end_that_never_comes_is_refused(seconds: float) -> None:
+    """Neither too long nor what is no number: a profiler that nobody stops would run on."""
+    with pytest.raises(UserError, match="is too long; at most 60"):
+        capture_command.wanted(None, seconds)
+
+
 def test_without_a_folder_to_write_to_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a container with a read-only root and no /tmp, one line says which flag helps."""
 

@@ -19,7 +19,7 @@ def wanted(steps: int | None, seconds: float) -> Wanted:
     """Check the bounds. Raises UserError beyond them."""
     if steps is not None and steps > MOST_STEPS:
         raise UserError(f"--steps {steps} is too much", hint=f"at most {MOST_STEPS}")
-    if seconds > MOST_SECONDS:
+    if not seconds <= MOST_SECONDS:  # nor what is no number
         raise UserError(f"--seconds {seconds:g} is too long", hint=f"at most {MOST_SECONDS:g}")
     return Wanted(steps, seconds)
 

@@ -176,6 +176,8 @@ class Fetcher:
         except (httpcore.ConnectError, httpcore.UnsupportedProtocol, httpx.InvalidURL) as error:
             text = f"{url}: {_why(error)}; check that the engine runs and listens there"
             raise SourceError(Reason.SOURCE_DOWN, text) from error
+        except UnicodeError as error:  # a part of the name is empty or too long
+            raise SourceError(Reason.SOURCE_DOWN, f"{url}: no host can have this name; check the URL") from error
         except (httpcore.ProtocolError, httpcore.NetworkError) as error:
             raise SourceError(Reason.SOURCE_DOWN, f"{url}: incomplete page: {_why(error)}; it is read again") from error
         return Fetched(response.status_code, response.headers.get("content-type", ""), body.decode("utf-8", "replace"))
