@@ -23,6 +23,7 @@ CASES = ["default", *(path.name.removesuffix("-values.yaml") for path in sorted(
 LEVELS = {  # what docs/deploy.md says of the pods that are the chart's own
     "daemonset-pod-resources": "privileged",
     "daemonset-host-network": "privileged",
+    "daemonset-host-pid": "privileged",
 }
 
 
@@ -91,8 +92,10 @@ def test_nothing_asks_for_a_gpu(case: Case) -> None:
 
 
 def test_pods_keep_the_level_that_they_claim(case: Case) -> None:
-    """The chart's own pods pass level restricted, but for those that need the node's folders or network."""
+    """The chart's own pods pass level restricted, but for those that need the node's folders, processes or network."""
     assert {LEVELS.get(case.name, "restricted")} >= {pod_security.level(pod) for pod in case.pods if "nodeSelector" in pod}
+    asked = {key for key in ("hostNetwork", "hostPID") if case.values.get("daemonSet", {}).get(key)}
+    assert asked == {key for pod in case.pods for key in ("hostNetwork", "hostPID", "hostIPC") if pod.get(key)}
     assert {"restricted"} >= {pod_security.level(pod) for pod in case.pods if "nodeSelector" not in pod}
 
 

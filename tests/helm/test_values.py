@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import helm_python
@@ -40,6 +41,13 @@ def test_every_value_is_described_and_takes_its_default() -> None:
     jsonschema.validate(yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")), made, jsonschema.Draft7Validator)
     told = [part for path, part in _parts(made["properties"], ".properties") if path.split(".")[-2] == "properties"]
     assert [] == [part for part in told if "description" not in part]
+
+
+def test_every_value_is_read() -> None:
+    """Each value has its name in a template: one that changes nothing would be a silent promise."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (CHART / "templates").rglob("*") if path.is_file())
+    words = set(re.findall(r"\w+", text))
+    assert ["global"] == [".".join(value.path) for value in values() if value.path[-1] not in words]
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:
@@ -89,6 +97,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "another kind for one alert": (
         {"prometheusRule": {"overrides": {"Overload": {"labels": {"kind": "x"}}}}},
         "prometheusRule.overrides.Overload.labels: kind is a label of the alerts' own",
+    ),
+    "a volume that the chart has": (
+        {"extraVolumes": [{"name": "heptascope-tls", "emptyDir": {}}]},
+        "extraVolumes: heptascope-tls is a name of the chart's own; choose one that does not begin with heptascope-",
+    ),
+    "a registry with a scheme": (
+        {"image": {"registry": "https://registry.example"}},
+        "at '/image/registry': 'https://registry.example' does",
     ),
     "an address to listen on": (
         {"config": {"listen": ":9000"}},

@@ -285,6 +285,11 @@ the two mappings with free keys are written as YAML.
 {{- end }}
 {{- $names = append $names .name }}
 {{- end }}
+{{- range $values.extraVolumes }}
+{{- if hasPrefix "heptascope-" .name }}
+{{- fail (printf "extraVolumes: %s is a name of the chart's own; choose one that does not begin with heptascope-" .name) }}
+{{- end }}
+{{- end }}
 {{- if and (eq $values.gpu.mode "cdi") (gt (len $values.containerName) 53) }}
 {{- fail "containerName: gpu.mode cdi puts it into the name of an annotation, which has room for 53 characters" }}
 {{- end }}
