@@ -115,6 +115,13 @@ def test_the_command_looks_at_this_machine() -> None:
             ["--dashboards", "--prometheus", "http://h", "--until", "noon"],
             "Invalid value for '--until': noon: not a time; write it as 2026-11-29T17:05:00Z or as Unix seconds" + HELP,
         ),
+        *(
+            (
+                ["--dashboards", "--prometheus", "http://h", "--until", time],
+                f"Invalid value for '--until': {time}: not a time; write it as 2026-11-29T17:05:00Z or as Unix seconds" + HELP,
+            )
+            for time in ("nan", "inf", "-5", "1795972200000", "0001-01-01T00:00:00Z")
+        ),
         (
             ["--dashboards", "--prometheus", "http://h", "--until", "2026-11-29T17:05:00"],
             "Invalid value for '--until': 2026-11-29T17:05:00: the time zone is missing; write Z for UTC at the end" + HELP,

@@ -23,12 +23,23 @@ from heptascope.errors import UserError
 from heptascope.service import stop_signals
 
 PREFIX = "heptascope_"
+LATEST_SECONDS = 2.0**33
+"""A moment in the year 2242: later ones are milliseconds by mistake."""
+
+_NO_TIME = "not a time; write it as 2026-11-29T17:05:00Z or as Unix seconds"
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001  # click's signature
     """Return the Unix time in an option: seconds, or ISO 8601 with a zone."""
     if value is None:
         return None
+    seconds = _unix_seconds(value)
+    if not 0 < seconds < LATEST_SECONDS:  # which also refuses what is no number
+        raise click.BadParameter(f"{value}: {_NO_TIME}")
+    return seconds
+
+
+def _unix_seconds(value: str) -> float:
     try:
         return float(value)
     except ValueError:
@@ -36,7 +47,7 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as exc:
-        raise click.BadParameter(f"{value}: not a time; write it as 2026-11-29T17:05:00Z or as Unix seconds") from exc
+        raise click.BadParameter(f"{value}: {_NO_TIME}") from exc
     if moment.tzinfo is None:
         raise click.BadParameter(f"{value}: the time zone is missing; write Z for UTC at the end")
     return moment.timestamp()
