@@ -239,6 +239,21 @@ def test_many_ranks_are_not_all_shown_to_people() -> None:
     assert 20 == sum(name == "heptascope_trace_gpu_busy_ratio" for name, _, _ in report.samples())
 
 
+def test_the_whole_of_a_run() -> None:
+    """Means and extremes are of all ranks, whichever are shown; a single rank has no table of its own for that."""
+    from heptascope.sources.trace import run
+
+    traces = [TraceBuilder(i, 20).kernel("gemm", 0, 100 * (i + 1)).kernel("gemm", 1990, 10).trace() for i in range(20)]
+    report = trace_report.Report(["x.json"], run.measure(traces))
+    (table,) = (section for section in report.details() if section.title == "All ranks")
+    assert ["GPU busy", "53.0 %", "5.5 %", "100.0 %"] == table.rows[0]
+    assert ["class gemm", "100.0 %", "100.0 %", "100.0 %"] in table.rows
+    whole = {row["name"]: row for row in trace_report.document(report)["run"]["overall"]}
+    assert (20, pytest.approx(0.52975)) == (whole["gpu_busy_ratio"]["ranks"], whole["gpu_busy_ratio"]["mean"])
+    alone = trace_report.Report(["x.json"], run.measure(traces[:1]))
+    assert "All ranks" not in {section.title for section in alone.details()}
+
+
 def test_a_note_that_all_ranks_share_is_shown_once() -> None:
     """A note of one rank names it."""
     from heptascope.sources.trace import run

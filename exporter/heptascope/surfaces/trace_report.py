@@ -14,6 +14,7 @@ from rich.table import Table
 from heptascope.sources.trace.compare import Comparison
 from heptascope.sources.trace.measures import Run, SampleRow
 from heptascope.sources.trace.ncu import KernelTable
+from heptascope.sources.trace.overall import overall
 from heptascope.surfaces.trace_judgement import Judgement, judge, judgement_json, judgement_sections
 from heptascope.surfaces.trace_sections import RANKS_SHOWN, Section, comparison_sections, counter_sections, headline, plain, sections
 
@@ -158,6 +159,7 @@ def document(report: Report) -> dict[str, Any]:
         found["run"] = asdict(report.run)
         for rank, measures in zip(found["run"]["ranks"], report.run.ranks, strict=True):
             rank["busy_ratio"] = measures.busy_ratio
+        found["run"]["overall"] = [whole._asdict() for whole in overall(report.run)]
     if report.tables:
         found["counters"] = [_counters(table) for table in report.tables]
     if report.comparison is not None:

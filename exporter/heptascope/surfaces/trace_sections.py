@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from heptascope.sources.trace.compare import Change, Comparison
 from heptascope.sources.trace.measures import Measures, Run, Spread
 from heptascope.sources.trace.ncu import KernelTable
+from heptascope.sources.trace.overall import overall
 
 KERNELS_SHOWN = 15
 RANKS_SHOWN = 8
@@ -21,6 +22,16 @@ _PART_WORDS = {
     "device": "submitted, not yet started",
     "unknown": "cause not in the trace",
 }
+_SHARES = {
+    "gpu_busy_ratio": "GPU busy",
+    "kernel_gap_ratio": "kernel gap ratio",
+    "copy_ratio": "copies",
+    "collective_ratio": "collectives",
+    "collective_exposed_ratio": "collectives without compute beside them",
+    "collective_wait_ratio": "waiting for the last rank",
+    "pipeline_bubble_ratio": "pipeline bubble",
+}
+_CLASS = "class_ratio{class="
 
 
 @dataclass(slots=True)
@@ -69,8 +80,17 @@ def _rank_sentence(rank: Measures, several: bool) -> str:
 
 def sections(run: Run) -> list[Section]:
     """Return all tables of a run, of its first RANKS_SHOWN ranks; empty ones are left out."""
-    run = replace(run, ranks=run.ranks[:RANKS_SHOWN])
-    made = [_summary(run), _classes(run), _gaps(run), *(_kernels(rank) for rank in run.ranks), _copies(run), _syncs(run), *_between(run)]
+    whole, run = _overall(run), replace(run, ranks=run.ranks[:RANKS_SHOWN])
+    made = [
+        _summary(run),
+        whole,
+        _classes(run),
+        _gaps(run),
+        *(_kernels(rank) for rank in run.ranks),
+        _copies(run),
+        _syncs(run),
+        *_between(run),
+    ]
     return [section for section in made if section.rows]
 
 
@@ -97,6 +117,18 @@ def _summary(run: Run) -> Section:
         ("occupancy (estimate)", lambda m: percent(m.occupancy_estimate_ratio)),
     ]
     return Section("Summary", ["", *_titles(run)], [[name, *(get(rank) for rank in run.ranks)] for name, get in rows])
+
+
+def _overall(run: Run) -> Section:
+    """Return the shares of all ranks together, those that are not shown too; of one rank the summary says it all."""
+    words = _SHARES | {f"gap_ratio{{cause={cause}}}": said for cause, said in _PART_WORDS.items()}
+    found = [whole for whole in overall(run) if len(run.ranks) > 1]
+    rows = [
+        [words.get(whole.name, f"class {whole.name[len(_CLASS) : -1]}"), percent(whole.mean), percent(whole.least), percent(whole.most)]
+        for whole in found
+        if whole.name in words or whole.name.startswith(_CLASS)
+    ]
+    return Section("All ranks", ["", "mean", "least", "most"], rows, "Means over the ranks that have it; classes are shares of GPU work.")
 
 
 def _titles(run: Run) -> list[str]:

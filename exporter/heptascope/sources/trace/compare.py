@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from heptascope.sources.trace.measures import GapCause, Measures, Run
+from heptascope.sources.trace.overall import overall
 
 _Amounts = Mapping[str, float]
 
@@ -80,12 +81,7 @@ def _kernels(rank: Measures) -> dict[str, float]:
 
 def _scalars(run: Run) -> dict[str, float]:
     """Return the measures that are one number a rank, averaged over ranks, by signal name."""
-    values: dict[str, list[float]] = {}
-    for name, pairs, value in run.to_samples():
-        others = ", ".join(f"{key}={text}" for key, text in pairs if key != "trace_rank")
-        short = name.removeprefix("heptascope_trace_")
-        values.setdefault(f"{short}{{{others}}}" if others else short, []).append(value)
-    return {name: sum(some) / len(some) for name, some in values.items()}
+    return {whole.name: whole.mean for whole in overall(run)}
 
 
 def _changes(before: _Amounts, after: _Amounts) -> list[Change]:
