@@ -189,7 +189,7 @@ def test_notes_stand_on_top(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     [
         (["none.json"], "none.json: No such file or directory; give a file that can be read"),
         (["--compare", "--ranks", GRAPH], "--compare and --ranks exclude each other; give one of them"),
-        (["--compare", GRAPH], "1 runs in 1 files; give one run, two runs to compare, or --ranks if all are ranks of one run"),
+        (["--compare", GRAPH], "1 run in 1 file; give one run, two runs to compare, or --ranks if all are ranks of one run"),
         (
             ["--format", "html", "--output", "/nonexistent/x.html", GRAPH],
             "/nonexistent/x.html: No such file or directory; choose a file that can be written",

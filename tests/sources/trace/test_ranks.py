@@ -170,7 +170,7 @@ def test_flags_decide_what_the_files_do_not() -> None:
     assert [2] == [len(found) for found in run.choose(run.runs([_trace(0, 1), _trace(0, 1)]), compare=False, one_run=True)]
     with pytest.raises(UserError, match=r"^3 runs in 3 files; give one run"):
         run.choose(run.runs([_trace(0, 1)] * 3), compare=False, one_run=False)
-    with pytest.raises(UserError, match=r"^1 runs in 1 files; give one run"):
+    with pytest.raises(UserError, match=r"^1 run in 1 file; give one run"):
         run.choose(lone, compare=True, one_run=False)
 
 

@@ -87,6 +87,10 @@ def choose(found: Sequence[Sequence[Trace]], compare: bool, one_run: bool) -> li
     if compare and len(found) == 1 and len(found[0]) == 2:
         return [[trace] for trace in found[0]]
     if len(found) > 2 or (compare and len(found) != 2):
-        what = f"{len(found)} runs in {sum(len(run) for run in found)} files"
+        what = f"{_number(len(found), 'run')} in {_number(sum(len(run) for run in found), 'file')}"
         raise UserError(what, hint="give one run, two runs to compare, or --ranks if all are ranks of one run")
     return [list(run) for run in found]
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
