@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from collections.abc import Iterator
@@ -75,6 +76,16 @@ def test_files_of_another_kind_or_layout_are_passed_over(tmp_path: Path, damage:
     path = tmp_path / "vllm-0-1.probe"
     path.write_bytes(damage)
     assert (None, []) == (read_block(path), ProbeReader(tmp_path).rows(0.0))
+
+
+def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
+    """Whoever shares the folder can neither stop the reader with a pipe nor fill it with a huge file."""
+    os.mkfifo(tmp_path / "pipe.probe")
+    (tmp_path / "folder.probe").mkdir()
+    with (tmp_path / "huge.probe").open("wb") as huge:
+        huge.truncate(1 << 40)
+    assert [None] * 3 == [read_block(tmp_path / f"{name}.probe") for name in ("pipe", "folder", "huge")]
+    assert [] == ProbeReader(tmp_path).rows(0.0)
 
 
 def test_the_newest_living_file_of_a_rank_counts(writer: Writer, tmp_path: Path) -> None:

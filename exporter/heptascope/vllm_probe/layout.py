@@ -97,7 +97,7 @@ def read_block(path: Path) -> Block | None:
     """Return what a file holds, None while it changes, if it is of another layout, or gone."""
     for _ in range(_TRIES):
         try:
-            content = path.read_bytes()
+            content = _content(path, SIZE + 1, 0)
         except OSError:
             return None
         if len(content) != SIZE:
@@ -115,7 +115,15 @@ def read_block(path: Path) -> Block | None:
 
 def _sequence_of(path: Path) -> int:
     try:
-        with path.open("rb") as file:
-            return int(_SEQUENCE.unpack(os.pread(file.fileno(), _SEQUENCE.size, _GUARD_AT))[0])
+        return int(_SEQUENCE.unpack(_content(path, _SEQUENCE.size, _GUARD_AT))[0])
     except (OSError, struct.error):
         return 0
+
+
+def _content(path: Path, size: int, at: int) -> bytes:
+    """Return a part of a file, however large that is. Raises OSError, for a pipe of that name too, which nobody must wait for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return os.pread(descriptor, size, at)
+    finally:
+        os.close(descriptor)
