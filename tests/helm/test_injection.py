@@ -71,6 +71,19 @@ def test_the_configuration_goes_into_the_environment(tmp_path: Path) -> None:
     assert CONFIG_VARIABLE not in environment(injected)
 
 
+def test_volumes_and_variables_may_be_of_any_kind() -> None:
+    """Labels with slashes, what is null, and text with quotes and line ends reach the pod as they were meant."""
+    claim = {"metadata": {"labels": {"a": "b"}, "annotations": {"x.y/z": "w"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    odd = "a\"b\\n'é<>&\n"
+    values = {
+        "extraVolumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}, {"name": "maps", "emptyDir": {"medium": None}}],
+        "extraEnv": [{"name": "ODD", "value": odd}, {"name": "NONE", "value": None}],
+    }
+    changed = admit(policy(values), POD)["spec"]
+    assert [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}, {"name": "maps", "emptyDir": {}}] == changed["volumes"]
+    assert [{"name": "ODD", "value": odd}, {"name": "NONE"}] == changed["initContainers"][0]["env"][-2:]
+
+
 @pytest.mark.parametrize("where", ["initContainers", "containers"])
 def test_a_pod_that_has_the_container_stays_as_it_is(where: str) -> None:
     """A pod whose chart or patch brought the sidecar gets no second one."""
