@@ -44,7 +44,7 @@ def _ratio(key: str, percent: float | None, window: float, row: Row, page: Page)
         why = _reason(row, key)
         page.miss_all((ratio,) if why[0] is Reason.INVALID else (ratio, *counted), why)
     elif not isfinite(percent) or not 0 <= percent <= TOP_PERCENT:
-        page.miss(ratio, (Reason.INVALID, f"GPM gave {percent!r} % for {key}"))
+        page.miss(ratio, (Reason.INVALID, f"{percent!r} % is no possible value of {key}"))
     else:
         page.put(ratio, min(percent / 100.0, 1.0), window, quality=_quality(row, key))
 
