@@ -186,6 +186,12 @@ def test_text_that_is_no_number_is_as_good_as_missing(text: str) -> None:
     assert [("usual", 0, 10_000, 0), ("odd", 20_000, 25_000, 0)] == _rows(trace)
 
 
+def test_fewer_bytes_than_none_are_none() -> None:
+    """A copy of a negative size keeps its time."""
+    trace = TraceBuilder().copy("Memcpy HtoD (Pageable -> Device)", 0, 10, bytes=-5).copy("Memcpy DtoH", 20, 10, bytes=7).trace()
+    assert [0, 7] == trace.gpu.bytes.tolist()
+
+
 def test_endless_nesting_is_damage() -> None:
     """Brackets within brackets, more than any parser follows, in an event, behind the events and before them."""
     deep = b"[" * 50_000 + b"]" * 50_000

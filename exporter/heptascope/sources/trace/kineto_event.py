@@ -12,6 +12,8 @@ from heptascope.sources.trace.events import NONE
 
 Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """An integer that fits 64 bits with room to add."""
+Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+"""One of which there cannot be less than none."""
 
 
 class Args(msgspec.Struct, gc=False):
@@ -20,7 +22,7 @@ class Args(msgspec.Struct, gc=False):
     correlation: Whole = NONE
     device: int | None = None
     stream: int | str | None = None
-    bytes: Whole = 0
+    bytes: Amount = 0
     grid: tuple[int, ...] | None = None
     block: tuple[int, ...] | None = None
     occupancy: float | None = msgspec.field(default=None, name="est. achieved occupancy %")

@@ -130,7 +130,7 @@ class _Reader:
                 "shape": self._shapes(sizes, len(rows)),
                 "group": np.full(len(rows), NONE, np.int32),
                 "node": _numbers(at[7], 1 if table == _GRAPH else 0),
-                "bytes": _numbers(at[6], 0),
+                "bytes": np.maximum(_numbers(at[6], 0), 0),
                 "occupancy": np.full(len(rows), np.nan, np.float32),
             }
             tables.gpu.add(**pick(columns, tables.plausible(start, end - start)))
