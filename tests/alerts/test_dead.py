@@ -117,6 +117,7 @@ def test_the_command_says_it_for_a_real_page(form: str) -> None:
         engine.answers["/version"] = Answer(b'{"version":"0.32.0"}', "application/json")
         done = heptascope("check", "--rules", "--gpu", "none", "--engine", engine.url, "--format", form)
     assert (0, "") == (done.returncode, done.stderr)
+    assert not [name for name in FLEET if name in done.stdout]
     if form == "text":
         assert "no_source: gpu.source is none" in done.stdout
         return

@@ -95,6 +95,8 @@ def test_the_command_looks_at_this_machine() -> None:
     boards = {board["board"]: board["empty"] for board in json.loads(done.stdout)["boards"]}
     powerless = next(gap for gap in boards["heptascope-hardware"] if gap["panel"] == "Power, of the limit")
     assert ("no_source", "gpu.source is none") == (powerless["cause"], powerless["detail"])
+    found_here = {"heptascope_finding", "heptascope_finding_root", "heptascope_limiter", "heptascope_layer_state", "heptascope_verdict"}
+    assert [] == [gap["panel"] for board in boards.values() for gap in board if found_here & set(gap["signals"])]
 
 
 @pytest.mark.parametrize(

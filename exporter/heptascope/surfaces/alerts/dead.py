@@ -102,7 +102,7 @@ class Presence:
             return True
         reasons = self._reasons.get(base, ())
         if not reasons:
-            return self._derived(base) and not self._about_gpus_that_are_not_there(base)
+            return self._made_here(base) and not self._about_gpus_that_are_not_there(base)
         return any(gap.reason in PASSING or self._input_is_there(gap) for gap in reasons)
 
     def why(self, signal: str) -> Missing:
@@ -111,10 +111,10 @@ class Presence:
         reasons = self._reasons.get(about)
         return reasons[0]._replace(signal=signal, labels=()) if reasons else Missing(signal, Reason.NO_SOURCE, "nothing supplies it here")
 
-    def _derived(self, signal: str) -> bool:
-        """Whether a signal is worked out from others: without a reason against it, it comes with the next work."""
+    def _made_here(self, signal: str) -> bool:
+        """Whether a signal is worked out from others, or says what was found: with no reason against it, it comes with the next work."""
         row = SCHEMA.get(signal)
-        return row is not None and "derived" in row.suppliers
+        return row is not None and not {"derived", "self"}.isdisjoint(row.suppliers)
 
     def _about_gpus_that_are_not_there(self, signal: str) -> bool:
         return (signal.startswith("heptascope_gpu_") or signal in _GPU_MAP) and _GPU_IDENTITY not in self._snapshot.values
