@@ -131,6 +131,10 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         ("engines:\n  - name: a\n", "heptascope.yaml:2: engines[0].url is missing"),
         ("engines:\n  - url: a:8000\n", "heptascope.yaml:2: engines[0].url = a:8000: not a URL of an engine; write http://host:port"),
         (
+            "engines:\n  - url: http://a:99999\n",
+            "heptascope.yaml:2: engines[0].url = http://a:99999: not a URL of an engine; write http://host:port",
+        ),
+        (
             "engines:\n  - url: http://a:1\n    settings:\n      max_num_seq: 4\n",
             "heptascope.yaml:4: unknown key 'engines[0].settings.max_num_seq'; did you mean max_num_seqs?",
         ),
@@ -148,6 +152,14 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         (
             "peaks: {X1: {flops_per_clock: 1}}\n",
             "heptascope.yaml:1: unknown key 'peaks.X1.flops_per_clock'; did you mean flops_per_clock_per_sm?",
+        ),
+        (
+            "peaks: {X1: {dram_bytes_per_second: .inf}}\n",
+            "heptascope.yaml:1: peaks.X1.dram_bytes_per_second = inf: must be a finite number",
+        ),
+        (
+            "rules: {overrides: {KVCachePreemption: {preemptions_per_second: .nan}}}\n",
+            "heptascope.yaml:1: rules.overrides.KVCachePreemption.preemptions_per_second = nan: must be a finite number",
         ),
         ("gpu:\n  source: none\n  source: nvml\n", "heptascope.yaml:3: key 'source' is here twice, first on line 2"),
         ("gpu: [\n", "heptascope.yaml:2: not valid YAML: expected the node content, but found '<stream end>'"),

@@ -10,22 +10,21 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, WithJsonSchema, field_validator, model_validator
 
 from heptascope.quantities import DeviceList, Duration, Listen, Size, parse_listen
+from heptascope.sources.urls import is_http
 
 DEFAULT_PORT = 17007
 
 
 def _http_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_http(value):
         raise ValueError("not a URL of an engine; write http://host:port")
     return value
 
 
 def _metrics_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_http(value):
         raise ValueError("not a URL of a dcgm-exporter; write http://host:9400")
-    return value if parts.path.strip("/") else f"{value.rstrip('/')}/metrics"
+    return value if urlsplit(value).path.strip("/") else f"{value.rstrip('/')}/metrics"
 
 
 _URL_SCHEMA = WithJsonSchema({"type": "string", "pattern": "^https?://[^/]"})
@@ -35,9 +34,9 @@ EngineName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
 
 
 class _Section(BaseModel):
-    """Every section: unknown keys are errors, values do not change after loading."""
+    """Every section: unknown keys are errors, values do not change after loading, numbers are finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

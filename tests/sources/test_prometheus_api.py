@@ -70,7 +70,7 @@ def test_a_password_is_sent(other: str) -> None:
         assert [] == api.instant("up", T)
 
 
-@pytest.mark.parametrize("url", ["", "prometheus:9090", "ftp://host", "http://"])
+@pytest.mark.parametrize("url", ["", "prometheus:9090", "ftp://host", "http://", "http://host:99999", "http://[::1"])
 def test_what_is_no_address_is_refused(url: str) -> None:
     """An address needs a scheme and a host."""
     with pytest.raises(UserError, match="not the address of a Prometheus"):

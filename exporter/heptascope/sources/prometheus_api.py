@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from heptascope.errors import UserError
+from heptascope.sources.urls import is_http
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 30.0
@@ -36,9 +37,9 @@ class PrometheusApi:
 
     def __init__(self, url: str, timeout: float = ANSWER_SECONDS) -> None:
         """Talk to the server at `url`. Raises UserError if that is no URL."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not is_http(url):
             raise UserError("not the address of a Prometheus", where=url, hint="write it as http://HOST:PORT")
+        parts = urlsplit(url)
         self.url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")).rstrip("/")
         """The address without the password, for messages."""
         self._timeout = timeout

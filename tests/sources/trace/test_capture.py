@@ -230,6 +230,11 @@ def test_trace_folder_is_read_from_the_engines_command_line(tmp_path: Path) -> N
         (["--engine", "x", "--steps", "5000"], "--steps 5000 is too much; at most 1000"),
         (["--engine", "x", "--seconds", "61"], "--seconds 61 is too long; at most 60"),
         (["--engine", "ftp://x"], "ftp://x: not an http or https address; give the engine's address, such as http://127.0.0.1:8000"),
+        (
+            ["--engine", "http://x:99999"],
+            "http://x:99999: not an http or https address; give the engine's address, such as http://127.0.0.1:8000",
+        ),
+        (["--engine", "http://u:secret@x"], "--engine: the address holds credentials; leave them out: profiler endpoints ask for none"),
         ([], "Missing option '--engine'; see heptascope capture --help"),
     ],
 )

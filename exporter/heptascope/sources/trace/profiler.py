@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from heptascope.errors import UserError
+from heptascope.sources.urls import is_http
 
 MOST_SECONDS = 60.0
 MOST_STEPS = 1000
@@ -65,8 +67,10 @@ class Engine:
         """Find out which engine answers at `url`. Raises UserError if none does or it has no profiler."""
         self.url = url.rstrip("/")
         self._client = client
-        if not re.match(r"https?://", self.url):
+        if not is_http(self.url):
             raise UserError("not an http or https address", where=url, hint="give the engine's address, such as http://127.0.0.1:8000")
+        if "@" in urlsplit(self.url).netloc:  # it would stand in messages, and in the guard's command line
+            raise UserError("the address holds credentials", where="--engine", hint="leave them out: profiler endpoints ask for none")
         self.kind, self.version = self._recognise()
 
     def _recognise(self) -> tuple[str, str]:
