@@ -273,9 +273,11 @@ def test_files_that_are_no_gzip_or_empty_are_one_clear_error(tmp_path: Path) -> 
 
 
 def test_a_path_that_is_no_folder_is_one_clear_error(tmp_path: Path) -> None:
-    """A file, or nothing, in place of a folder."""
-    with pytest.raises(UserError, match="no such folder"):
-        Recording.open(tmp_path / "nowhere")
+    """Nothing, a file, or what the system refuses to look at, in place of a folder."""
+    (tmp_path / "file").touch()
+    for name, message in (("nowhere", "no such folder"), ("file", "not a folder"), ("x" * 300, "cannot be read: File name too long")):
+        with pytest.raises(UserError, match=message):
+            Recording.open(tmp_path / name)
 
 
 def test_recordings_are_found_one_level_down(tmp_path: Path) -> None:

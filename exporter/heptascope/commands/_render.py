@@ -40,8 +40,11 @@ def command(out: Path, changes: tuple[str, ...], values: Path | None, check: boo
     """
     settings = load_settings(values, changes)
     texts = {out / path: text for path, text in render(load(), settings).items()}
-    texts |= refreshed(out, load(), settings)
-    stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    try:
+        texts |= refreshed(out, load(), settings)
+        stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    except OSError as exc:
+        raise UserError(f"cannot read: {exc.strerror}", where=str(exc.filename)) from exc
     if check:
         for path in stale:
             click.echo(f"{path} is not current")

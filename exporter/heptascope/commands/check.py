@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from heptascope import logs
@@ -123,7 +123,8 @@ def as_object(report: Report) -> dict[str, Any]:
 
 def show(report: Report, console: Console) -> None:
     """Print the report for people."""
-    sources = Table("source", "state", "read in", "supplies", box=None, pad_edge=False, title="Sources", title_justify="left")
+    state_column = Column("state", overflow="fold")  # a path may be longer than the column
+    sources = Table("source", state_column, "read in", "supplies", box=None, pad_edge=False, title="Sources", title_justify="left")
     for status in report.statuses:
         state = Text("up", "green") if status.up else Text(f"down: {status.reason}: {status.message}", "red")
         took = "" if status.duration is None else f"{status.duration * 1000:.1f} ms"

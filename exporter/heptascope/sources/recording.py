@@ -136,8 +136,14 @@ def engine_file(engine: str) -> str:
 
 def _folder(path: Path | str) -> Path:
     path = Path(path)
-    if not path.is_dir():
-        raise UserError("no such folder", where=str(path), hint=_WHAT_IT_IS)
+    try:
+        next(iter(path.iterdir()), None)
+    except FileNotFoundError:
+        raise UserError("no such folder", where=str(path), hint=_WHAT_IT_IS) from None
+    except NotADirectoryError:
+        raise UserError("not a folder", where=str(path), hint=_WHAT_IT_IS) from None
+    except OSError as exc:
+        raise UserError(f"cannot be read: {exc.strerror}", where=str(path), hint=_WHAT_IT_IS) from exc
     return path
 
 
