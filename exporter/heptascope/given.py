@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import exp, isfinite, log
+from math import exp, log
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -33,6 +33,8 @@ from heptascope.yaml_marks import MarkedYaml, read_yaml
 SECONDS = 30
 """Length of the steady time that is played: two windows and a hold."""
 
+LARGEST = 1e24
+"""More than any signal can be; beyond, a counter would soon be no number."""
 START = 1_000_000_000.0
 SOURCE = "given"
 DEFAULT_OBSERVATIONS_PER_SECOND = 10.0
@@ -127,7 +129,7 @@ def _distribution(name: str, given: Any, where: str) -> dict[str, float]:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
 def shape(distribution: Mapping[str, float]) -> tuple[tuple[float, ...], tuple[float, ...], float, float]:
