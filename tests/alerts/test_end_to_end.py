@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from heptascope.rules.load import load
+from heptascope.surfaces.alerts.catalogue import alerting
 from support.alert_world import HOLD_SECONDS, INTERVAL_SECONDS, WINDOW_SECONDS, World, demo, go_on, playing, world
 from support.alertmanager import Notice
 from support.heptascope_process import until
@@ -28,6 +29,7 @@ WARM_SECONDS = WINDOW_SECONDS + HOLD_SECONDS + 2 * INTERVAL_SECONDS
 
 WAIT_SECONDS = 90.0
 RULES = {rule.name for rule in load()}
+ALERTING = {rule.name for rule in alerting(load())}
 
 
 @dataclass
@@ -156,6 +158,9 @@ def test_finding_and_alert_begin_together(run: Run) -> None:
     found = {name: times for (pod, name), times in run.findings.items() if pod == "kv-0" and any(t > run.turned for t in times)}
     alerted = {name: times for (pod, name), times in run.alerts.items() if pod == "kv-0" and name in RULES}
     assert {"KVCachePreemption", "RecomputeTax"} <= set(found) & set(alerted)
+    assert set() == set(alerted) - set(found)
+    lasting = {name for name, times in found.items() if name in ALERTING and times[-1] - _begins(times, run.turned) > WARM_SECONDS}
+    assert set() == lasting - set(alerted)
     for name in set(found) & set(alerted):
         ours, theirs = _begins(found[name], run.turned), _begins(alerted[name], run.turned)
         assert abs(theirs - ours) <= 2 * _interval(run, "kv-0", min(ours, theirs)), f"{name}: found at {ours}, alerted at {theirs}"
