@@ -90,6 +90,17 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"prometheusRule": {"alertLabels": {"component": "llm"}}},
         "prometheusRule.alertLabels: component is a label of the alerts' own; routes and inhibition ask for it; choose another name",
     ),
+    "a label that Prometheus does not take": (
+        {"prometheusRule": {"alertLabels": {"a-b": "x"}}},
+        "at '/prometheusRule/alertLabels': additional properties 'a-b' not",
+    ),
+    "such a label for one alert": (
+        {"prometheusRule": {"overrides": {"Overload": {"labels": {"a b": "x"}}}}},
+        "at '/prometheusRule/overrides/Overload/labels': additional properties 'a b' not allowed",
+    ),
+    "an alert without a name": ({"prometheusRule": {"disabled": [""]}}, "at '/prometheusRule/disabled/0': minLength: got 0, want 1"),
+    "a secret in capitals": ({"web": {"token": {"existingSecret": "Token"}}}, "at '/web/token/existingSecret': 'Token' does not match"),
+    "an exporter without a host": ({"gpu": {"none": {"dcgmExporterUrl": "http://"}}}, "at '/gpu/none/dcgmExporterUrl': 'http://' does not"),
     "one severity for all alerts": (
         {"prometheusRule": {"alertLabels": {"severity": "warning"}}},
         "prometheusRule.alertLabels: severity is a label of the alerts' own; set severity of a single alert instead",

@@ -17,10 +17,16 @@ _QUANTITIES: dict[str, Any] = {
     "propertyNames": {"pattern": "^(cpu|memory|ephemeral-storage)$"},
 }
 _DURATION = {"type": "string", "pattern": r"^(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$", "minLength": 2}
+_ALERT_LABELS = {
+    "type": "object",
+    "additionalProperties": False,
+    "patternProperties": {"^[a-zA-Z_][a-zA-Z0-9_]*$": {"type": "string"}},  # a pattern for names alone: Helm would not tell the place
+}
 DEFINITIONS: dict[str, Any] = {
     "Labels": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63, "pattern": _LABEL}},
     "Name": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
     "Duration": _DURATION,
+    "AlertLabels": _ALERT_LABELS,
     "Resources": {
         "type": "object",
         "description": "CPU and memory; no device may be asked for, as it would be taken from the server.",
@@ -50,7 +56,7 @@ DEFINITIONS: dict[str, Any] = {
             "severity": {"enum": ["critical", "warning", "info", "none"], "description": "Who is told."},
             "for": {"$ref": "#/definitions/Duration", "description": "How long the condition holds before the alert fires."},
             "keep_firing_for": {"$ref": "#/definitions/Duration", "description": "How long the alert outlives its condition."},
-            "labels": _TEXTS | {"description": "Further labels."},
+            "labels": _ALERT_LABELS | {"description": "Further labels."},
             "annotations": _TEXTS | {"description": "Further annotations, or others in their place."},
         },
     },
