@@ -13,7 +13,9 @@ from heptascope.rules.load import load
 from heptascope.signals.schema import SCHEMA
 from heptascope.surfaces import units
 from support.browser import serving, visit
+from support.dcgm_bench import DcgmBench
 from support.played import severe
+from support.whole_pages import READINGS
 
 _NAME = re.compile(r"--[a-z][\w-]*|[A-Za-z]+_[A-Za-z0-9_.]*[A-Za-z0-9]|(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)", re.ASCII)
 VIEWS = {"overview": ".stack", "layer/memory": ".body .plot", "time": ".multiple", "sources": ".gap", "signals": "tbody tr"}
@@ -148,6 +150,19 @@ def test_chinese_says_everything(browser: Browser) -> None:
     stale = [f"{part}: in static/words-zh.js, said no more: {text}" for part in said for text in sorted(set(words[part]) - said[part])]
     assert [] == missing + stale, "\n".join(["", *missing, *stale])
     assert not [step for step, chinese in words["steps"].items() if names(step) != names(chinese)], "flags and names of settings must stay"
+
+
+def test_chinese_tells_why_a_value_is_missing(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the newest release of each engine lacks, or a host engine, in sickness and in health, has its reason in Chinese."""
+    found = [make() for make in READINGS.values()]
+    for scenario in ("h200", "a100", "no_module", "one_sick", "old_engine"):
+        bench = DcgmBench(monkeypatch, scenario)
+        found += [bench.warm(), bench.read_slow()]
+    said = sorted({gap.detail for reading in found for gap in reading.missing} - {""})
+    with serving(severe()) as url, visit(browser, url) as seen:
+        script = "async (said) => { const { details } = await import('./static/words-zh.js');"
+        script += " return said.filter((text) => !details.some(([pattern]) => pattern.test(text))); }"
+        assert [] == seen.page.evaluate(script, said)
 
 
 def test_chinese_is_heard_everywhere(browser: Browser) -> None:
