@@ -44,6 +44,7 @@ def test_without_traffic_without_rules(tmp_path: Any) -> None:
     found = play(Pod("lab", "spare", 0, (("idle", 0),)), tmp_path, rules=False)
     assert {Cause.NO_TRAFFIC, Cause.NO_RULES, "not_configured"} <= set(found.values())
     assert Cause.NO_RULES == found["capacity: Saturation by deployment"]
+    assert Cause.QUIET == found["overview: Root faults now"]
     assert "hardware: Power, of the limit" not in found
 
 
@@ -53,6 +54,7 @@ def test_with_rules_and_with_work(tmp_path: Any) -> None:
     assert not {Cause.NO_TRAFFIC, Cause.NO_RULES, Cause.NOT_SCRAPED, Cause.QUERY} & set(found.values())
     assert "not_configured" == found["speculative: Accepted at each draft position"]
     assert Cause.NO_HISTORY in found.values()
+    assert Cause.QUIET == found["exporter: Series dropped"]
     assert not {"memory: KV cache usage", "memory: Preemptions"} & set(found)
 
 

@@ -13,7 +13,7 @@ from heptascope.model import Reason
 from heptascope.quantities import format_duration
 from heptascope.rules.judge import WHICH_LABELS
 from heptascope.rules.promql_model import SelectorInfo
-from heptascope.signals.schema import signal_of
+from heptascope.signals.schema import SCHEMA, signal_of
 from heptascope.sources.prometheus_api import QueryError, Series
 from heptascope.surfaces.dashboards.board import Board, Panel, Target
 from heptascope.surfaces.dashboards.needs import needs, reach, recorded_from, recordings
@@ -27,13 +27,12 @@ AT_ONCE: Final = 4
 _NAMES: Final = '{__name__=~"(.+:)?heptascope_.+"}'
 _EVENTS: Final = frozenset(
     (
-        "heptascope_finding",
-        "heptascope_finding_unknown",
         "heptascope_gpu_xid_errors_total",
         "heptascope_gpu_xid_error_last_timestamp_seconds",
+        *(row.name for row in SCHEMA.values() if "self" in row.suppliers),
     )
 )
-"""Series that are only there once something has happened."""
+"""Series that are only there once something has happened; of what heptascope says of itself, those that are not always there."""
 
 _LONG_SECONDS: Final = 6 * 3600.0
 
