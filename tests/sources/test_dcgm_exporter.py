@@ -216,6 +216,18 @@ def test_xids_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bench.clock() == value(reading, "xid_error_last_timestamp_seconds", xid="79")
 
 
+@pytest.mark.parametrize("code", [-31.0, 1e18])
+def test_a_code_that_is_no_xid(monkeypatch: pytest.MonkeyPatch, code: float) -> None:
+    """It makes no series, and the reason says so; the counts go on after it."""
+    bench = Bench(monkeypatch, page("legacy", DCGM_FI_DEV_XID_ERRORS=0))
+    bench.read()
+    bench.pages[0] = page("legacy", DCGM_FI_DEV_XID_ERRORS=code)
+    reading = bench.read()
+    assert ({}, Reason.INVALID) == (values(reading, "xid_errors_total"), reasons(reading, "xid_errors_total")[0].reason)
+    bench.pages[0] = page("legacy", DCGM_FI_DEV_XID_ERRORS=79)
+    assert 1.0 == value(bench.read(), "xid_errors_total", xid="79")
+
+
 def test_stuck_profiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three samples of a busy GPU with profiling at 0 after an XID error: flagged, and the zeros are withheld until values come again."""
     bench = Bench(monkeypatch, page("legacy"))

@@ -310,9 +310,12 @@ def test_a_counter_that_is_a_small_blank(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 1.0 == value(reading, "up")
 
 
-@pytest.mark.parametrize(("blank", "reason"), [(2**63 - 14, Reason.NOT_SUPPORTED), (2147483635, Reason.NO_PERMISSION)])
+@pytest.mark.parametrize(
+    ("blank", "reason"),
+    [(2**63 - 14, Reason.NOT_SUPPORTED), (2147483635, Reason.NO_PERMISSION), (10**12, Reason.INVALID), (-1, Reason.INVALID)],
+)
 def test_xids_that_cannot_be_told(monkeypatch: pytest.MonkeyPatch, blank: int, reason: Reason) -> None:
-    """A blank that says why is no absence of errors: nothing stands at 0."""
+    """A blank that says why, or no code at all, is no absence of errors: nothing stands at 0."""
     reading = DcgmBench(monkeypatch, set={"230": blank}).warm()
     assert {} == values(reading, "xid_errors_total")
     assert [reason] == [m.reason for m in reasons(reading, "xid_errors_total")]

@@ -19,7 +19,7 @@ from heptascope.sources.gpu.dcgm_codes import (
 )
 from heptascope.sources.gpu.dcgm_engine import Engine, Instance, Watch
 from heptascope.sources.gpu.dcgm_fields import BIND_EVENT, BIND_STARTED, CYCLE_IDS, FAST, GPU, INSTANCE_KEYS, PROFILED, RATIO_IDS, XID
-from heptascope.sources.gpu.dcgm_health import StuckProfiling, XidCount
+from heptascope.sources.gpu.dcgm_health import MOST_XID, StuckProfiling, XidCount
 from heptascope.sources.gpu.dcgm_windows import Windows, refusal
 from heptascope.sources.gpu.layout import Row
 from heptascope.sources.gpu.page import Why
@@ -170,7 +170,9 @@ class Card:
     def _errors(self, values: dict[int, Value], row: Row) -> None:
         """Add XID counts, and withhold profiling values that stand still at 0 since an XID error."""
         xid = values.get(XID)
-        if xid is None or xid.code not in (0, NO_DATA) or (xid.why is not None and xid.why[0] is not Reason.SOURCE_DOWN):
+        if xid is not None and xid.value is not None and not 0 <= xid.value <= MOST_XID:
+            row["xid"], row["missing"]["xid"] = None, [str(Reason.INVALID), f"{xid.value!r} is no possible value of DCGM field {XID}"]
+        elif xid is None or xid.code not in (0, NO_DATA) or (xid.why is not None and xid.why[0] is not Reason.SOURCE_DOWN):
             row["xid"] = None
             row["missing"]["xid"] = refusal(xid.why if xid is not None and xid.why else (Reason.NOT_SUPPORTED, "this engine tells no XID"))
         else:  # no data, or blank without a reason of its own: no error yet

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from heptascope.model import Reason
 from heptascope.sources.gpu.dcgm_exporter_page import Board, Part
 from heptascope.sources.gpu.dcgm_exporter_table import PROFILED, USUAL_NAMES
-from heptascope.sources.gpu.dcgm_health import StuckProfiling, XidCount
+from heptascope.sources.gpu.dcgm_health import MOST_XID, StuckProfiling, XidCount
 from heptascope.sources.gpu.layout import CONSTANTS, FAST, NVLINK_ERRORS, SAME_VALUE_SECONDS, SLOW, THROTTLE, Row
 
 FROZEN_SECONDS = 120.0
@@ -115,8 +115,11 @@ class BoardRows:
         return {"win": round(self._window, 9), **found, "approx": list(found)} if found else {}
 
     def _errors(self, board: Board, values: dict[str, float], row: Row, missing: dict[str, list[str]], t: float) -> None:
-        if "xid_last" in values or "xid_last" in board.blank:
-            code = int(values.get("xid_last", 0))
+        told = values.get("xid_last", 0.0)
+        if not 0 <= told <= MOST_XID:
+            row["xid"], missing["xid"] = None, [str(Reason.INVALID), f"{told!r} is no possible value of xid_last"]
+        elif "xid_last" in values or "xid_last" in board.blank:
+            code = int(told)
             before = dict(self._xids.counts)
             self._xids.take(code, float(code))  # a page has no time: the same code again is not seen
             row["xid"] = dict(self._xids.counts)

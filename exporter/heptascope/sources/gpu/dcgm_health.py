@@ -4,6 +4,8 @@ from __future__ import annotations
 
 STUCK_READS = 3
 """So many reads in a row must look stuck: utilisation and profiling are not from the same instant."""
+MOST_XID = 999
+"""The highest XID codes of NVIDIA's catalogue have three digits; anything else would be a series for each piece of garbage."""
 BUSY_PERCENT = 99
 STILL_PERCENT = 1e-6
 
