@@ -136,6 +136,15 @@ def test_times_with_fractions_are_rendered_as_prometheus_reads_them(tmp_path: Pa
         assert 0 == done.returncode, done.stdout + done.stderr
 
 
+def test_the_share_of_an_objective_can_be_changed_alone() -> None:
+    """Who is content with fewer good events keeps the promise as it was, and the other way round."""
+    usual, share, seconds = (
+        load_settings(None, changes).slo.time_to_first_token
+        for changes in ([], ["slo.time_to_first_token.objective=0.95"], ["slo.time_to_first_token.seconds=5s"])
+    )
+    assert (usual.seconds, 0.95, 5.0, usual.objective) == (share.seconds, share.objective, seconds.seconds, seconds.objective)
+
+
 def test_set_goes_before_the_values_file(tmp_path: Path) -> None:
     """A values file holds changes to single alerts below `rules`; the command line has the last word."""
     values = tmp_path / "values.yaml"

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
 from heptascope.config import SloSettings
 from heptascope.errors import UserError
@@ -70,6 +70,12 @@ class Slo(_Section):
     time_to_first_token: LatencyObjective = LatencyObjective(seconds=_SLO.time_to_first_token)
     inter_token_latency: LatencyObjective = LatencyObjective(seconds=_SLO.inter_token_latency)
     availability: Objective = Objective()
+
+    @field_validator("time_to_first_token", "inter_token_latency", mode="before")
+    @classmethod
+    def _usual_seconds(cls, value: Any, info: ValidationInfo) -> Any:
+        """Let one of the two numbers be changed alone."""
+        return {"seconds": getattr(_SLO, str(info.field_name)), **value} if isinstance(value, dict) else value
 
 
 def promised(slo: SloSettings) -> Slo:
