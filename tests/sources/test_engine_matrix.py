@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 import pytest
 
 from heptascope.model import Quality, Reading, Reason
 from heptascope.sources.engine.names import PREFIX
 from heptascope.sources.engine.reader import EngineReader
-from support.engine_pages import missing, quality, reason
+from support.engine_pages import VLLM_032, capture, missing, quality, reason
 from support.page_text import page
-from support.whole_pages import READINGS
+from support.whole_pages import DYNAMO, LMDEPLOY, READINGS, SGLANG, TGI, TRITON, TRTLLM
 
 KINDS = ("vllm", "sglang", "trtllm-json", "trtllm", "triton", "tgi", "lmdeploy", "llamacpp", "dynamo")
 """The columns. A cell: N (counted by the engine), D (computed), A (stands in) or - (the engine has no such thing), then the first
@@ -124,3 +125,23 @@ def test_older_releases_are_told_which_one_has_it(row: str, kind: str, first: st
         told.append([gap for signal in SIGNALS[row] if (gap := missing(reading, signal.partition("/")[0])) is not None])
     assert (Reason.ENGINE_TOO_OLD, True) == (told[0][0].reason, told[0][0].detail.endswith(f" {first} or newer"))
     assert Reason.ENGINE_TOO_OLD not in {gap.reason for gap in told[1]}
+
+
+PAGES = {"sglang": SGLANG, "trtllm": TRTLLM, "triton": TRITON, "tgi": TGI, "lmdeploy": LMDEPLOY, "dynamo": DYNAMO}
+VERSIONS = {"vllm": "0.32.0", "sglang": "0.5.23", "trtllm": "1.3.0", "lmdeploy": "0.18.0"}
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llamacpp", *PAGES])
+@pytest.mark.parametrize("number", ["NaN", "+Inf", "-Inf", "-1", "1e308"])
+def test_nothing_but_numbers_comes_through(kind: str, number: str) -> None:
+    """Wherever such a value stands on a page, also where a signal is computed of several, none comes out of it; NaN would end a series."""
+    captures = {"vllm": (VLLM_032, "steady_16"), "llamacpp": ("llamacpp-b11434", "spec_draft_high")}
+    lines = (capture(*captures[kind]) if kind in captures else page(PAGES[kind])).splitlines()
+    for turn in range(3):
+        spoiled = [
+            line.rpartition(" ")[0] + f" {number}" if place % 3 == turn and not line.startswith("#") else line
+            for place, line in enumerate(lines)
+        ]
+        reading = EngineReader(None, kind).read_page("\n".join([*spoiled, ""]), "", 1.0, version=VERSIONS.get(kind, ""))
+        assert [] == [sample for sample in reading.samples if not isfinite(sample.value) or sample.value < 0]
+        assert [] == [one for one in reading.histograms if not all(isfinite(n) and n >= 0 for n in (*one.counts, one.sum))]

@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from heptascope.model import Histogram, Labels, Missing, Quality, Reading, Reason, Sample, labels
@@ -95,12 +96,18 @@ class Collector:
         return labels(engine=self.engine, rank=rank, **(extra or {}))
 
     def sample(self, signal: str, pairs: Labels, value: float, part: str = "") -> None:
-        """Add one value."""
+        """Add one value; what is no number, or less than nothing, is refused, wherever it was computed."""
+        if not isfinite(value) or value < 0:
+            self.refuse(signal, f"it comes to {value:g}", dict(pairs).get("rank", ""))
+            return
         self.given.add(signal)
         self.samples.append(Sample(PREFIX + signal, pairs, value, part=part))
 
     def histogram(self, signal: str, found: Histogram) -> None:
-        """Add one histogram; its name is set here."""
+        """Add one histogram; its name is set here. One that holds what is no number is refused."""
+        if not all(isfinite(number) and number >= 0 for number in (*found.counts, found.sum)):
+            self.refuse(signal, "its sum or a bucket is no number", dict(found.labels).get("rank", ""))
+            return
         self.given.add(signal)
         self.histograms.append(found._replace(name=PREFIX + signal))
 
