@@ -76,6 +76,14 @@ def test_a_mistake_is_one_line_on_stderr_and_status_2(argv: list[str], expected:
     assert captured.err.startswith(expected)
 
 
+@pytest.mark.parametrize("argv", [[], ["rules"], ["config"]])
+def test_a_group_alone_shows_its_help(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Who types the name alone gets the commands below it, a line for each."""
+    assert 0 == cli.run([*argv, "--help"])
+    shown = capsys.readouterr().out
+    assert (2, ("", shown)) == (cli.run(argv), capsys.readouterr())
+
+
 def test_a_user_error_of_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever a library put into a message, the user gets one line."""
 

@@ -117,6 +117,7 @@ def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
         ("gpu:\n  interval: soon\n", "heptascope.yaml:2: gpu.interval = soon: not a duration; write 100ms, 1s, 5m or 1h"),
         ("gpu: {interval: 1ms}\n", "heptascope.yaml:1: gpu.interval = 1ms: must be greater than or equal to 0.1 s"),
         ("gpu:\n  source: nvm\n", "heptascope.yaml:2: gpu.source = nvm: must be 'auto', 'dcgm', 'nvml', 'dcgm-exporter' or 'none'"),
+        ("engines: http://a:1\n", "heptascope.yaml:1: engines = http://a:1: must be a list"),
         (
             "gpu: 3\n",
             "heptascope.yaml:1: gpu is not a section; allowed below it: source, dcgm, dcgm_exporter, scope, expected, pod_resources, "

@@ -67,6 +67,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except UserError as exc:
         return _complain(str(exc), exc.exit_code)
+    except click.exceptions.NoArgsIsHelpError as exc:  # a group alone: its help, as it is laid out
+        click.echo(exc.format_message(), err=True)
+        return UserError.exit_code
     except click.UsageError as exc:
         command = exc.ctx.command_path if exc.ctx else "heptascope"
         return _complain(f"{exc.format_message().rstrip('.')}; see {command} --help", UserError.exit_code)

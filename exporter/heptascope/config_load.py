@@ -153,7 +153,7 @@ def _explain(error: ErrorDetails, path: KeyPath, given: Any) -> tuple[str, str]:
     if error["type"] == "too_short":
         return f"{key} is too short: at least {error['ctx']['min_length']} characters", ""
     text, _, hint = error["msg"].removeprefix("Value error, ").partition("; ")
-    text = text.replace("Input should be", "must be")
+    text = text.replace("Input should be", "must be").replace("a valid tuple", "a list")
     if isinstance(error["input"], float) and isinstance(given, str):  # a duration: limits are in seconds
         text += " s"
     return f"{key}{_shown(given, path)}: {text}", hint

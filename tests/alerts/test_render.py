@@ -172,6 +172,7 @@ MISTAKES = {
     "KVCachePreemption.enabled=3": "KVCachePreemption.enabled: 3 is neither true nor false",
     "windw=5m": "--set windw=5m: unknown key 'windw'; did you mean window?",
     "slo.availability.seconds=1": "unknown key 'slo.availability.seconds'; allowed: objective",
+    "slo=3": "--set slo=3: slo is not a section; allowed below it: time_to_first_token, inter_token_latency, availability",
     "slo.availability.objective=1": "slo.availability.objective: must be less than 1",
     "receivers.page=nobody": "receivers.page: not a URL; write https://...",
     "window": "--set window: cannot read this change; write RULE.threshold=number or key=value",

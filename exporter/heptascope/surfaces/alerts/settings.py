@@ -183,6 +183,8 @@ def _one_line(exc: ValidationError, origins: Mapping[KeyPath, str]) -> UserError
     key = ".".join(map(str, path))
     if first["type"] == "extra_forbidden":
         return UserError(f"unknown key {key!r}", where=where, hint=suggest(str(path[-1]), list(_keys(path[:-1]))))
+    if first["type"] == "model_type":
+        return UserError(f"{key} is not a section", where=where, hint=f"allowed below it: {', '.join(_keys(path))}")
     message, _, hint = first["msg"].removeprefix("Value error, ").partition("; ")
     return UserError(f"{key}: {message.replace('Input should be', 'must be')}", where=where, hint=hint)
 
