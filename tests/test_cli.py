@@ -84,6 +84,12 @@ def test_a_group_alone_shows_its_help(argv: list[str], capsys: pytest.CaptureFix
     assert (2, ("", shown)) == (cli.run(argv), capsys.readouterr())
 
 
+def test_the_version_is_also_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """`heptascope --version` says what `heptascope version` says."""
+    said = [(cli.run(arguments), capsys.readouterr().out) for arguments in (["--version"], ["version"])]
+    assert said[0] == said[1] == (0, f"heptascope {__version__} (Python {sys.version.split()[0]})\n")
+
+
 def test_a_user_error_of_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever a library put into a message, the user gets one line."""
 

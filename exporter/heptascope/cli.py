@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import platform
 import sys
 import threading
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from heptascope import __version__
 from heptascope.errors import UserError
 
 COMMANDS = Path(__file__).parent / "commands"
@@ -45,6 +47,7 @@ def _first_line(source: Path) -> str:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message=f"heptascope %(version)s (Python {platform.python_version()})")
 def heptascope() -> None:
     """Tell which of seven layers an LLM server waits on, with the evidence and the next step."""
 
