@@ -2,9 +2,9 @@
 
 Run with `python tests/benchmarks/bench_scale.py [PODS] [MINUTES]`. Two demos give real pages; a load generator serves them, varied, as
 PODS pods on one loopback port; the real Prometheus scrapes all of them every 15 s and evaluates every rendered rule file. Every twentieth
-pod preempts. Prints one table after MINUTES (more than the rules' window of five) and exits 1 if a group takes longer than the limit:
-groups are evaluated beside each other, so the slowest says how late an alert can be. The sum says how much of a core they use. Beside the
-committed rules it evaluates the layers' files of `judge=sidecar`, which take the place of theirs in a large fleet: that sum has the limit.
+pod preempts. Beside the committed rules it evaluates the layers' files of `judge=sidecar`, which take the place of theirs in a large fleet.
+Prints one table after MINUTES (more than the rules' window of five). Groups are evaluated beside each other, so the slowest says how late
+an alert can be; the sums say how much of a core they use. Exits 1 if that of `judge=sidecar` is over the limit.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _report(server: Prometheus, pods: int, worst: dict[str, list[float]]) -> boo
         print(f"  {group:<34} {seconds * 1000:7.1f} ms mean, {max(worst[group]) * 1000:7.1f} ms at most, every {every[group]:.0f} s")
     print(f"slowest group {max(means.values()):.3f} s; all groups together, in each {INTERVAL_SECONDS} s:")
     print(f"  {whole:.3f} s with every expression evaluated, {counted:.3f} s with judge=sidecar (limit {LIMIT_SECONDS:g} s)")
-    return max(*means.values(), counted) <= LIMIT_SECONDS
+    return counted <= LIMIT_SECONDS
 
 
 def main() -> None:

@@ -12,6 +12,9 @@ import pytest
 import yaml
 from cloudcoil.models.prometheus_operator import v1
 
+from heptascope.rules.load import load
+from heptascope.surfaces.alerts.render import render
+from heptascope.surfaces.alerts.settings import RenderSettings
 from support.helm_render import documents, of_kind, texts
 from support.helm_targets import relabelled
 from support.helm_values import CHART
@@ -34,7 +37,7 @@ def ci(name: str) -> list[dict[str, Any]]:
     return documents(yaml.safe_load((CHART / "ci" / f"{name}-values.yaml").read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("name", ["monitoring", "rules", "token-tls", "names"])
+@pytest.mark.parametrize("name", ["monitoring", "rules", "rules-sidecar", "token-tls", "names"])
 def test_the_operator_knows_every_key(name: str) -> None:
     """The operator's own models take the objects, and give back every key that was put in."""
     models = {"PodMonitor": v1.PodMonitor, "PrometheusRule": v1.PrometheusRule}
@@ -52,6 +55,13 @@ def test_rules_equal_their_sources(everything: list[dict[str, Any]]) -> None:
     }
     rendered = {rule["metadata"]["name"]: rule["spec"] for rule in of_kind(everything, "PrometheusRule")}
     assert sources == rendered
+
+
+def test_the_sidecars_can_judge() -> None:
+    """With `judge: sidecar` the rules are those that `heptascope rules render --set judge=sidecar` writes."""
+    written = render(load(), RenderSettings(judge="sidecar"))
+    sources = {f"heptascope-{path.stem}": yaml.safe_load(text) for path, text in written.items() if path.parent.name == "rules"}
+    assert sources == {rule["metadata"]["name"]: rule["spec"] for rule in of_kind(ci("rules-sidecar"), "PrometheusRule")}
 
 
 def test_changed_rules_are_what_was_asked_for(tmp_path: Path) -> None:

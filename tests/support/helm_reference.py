@@ -14,6 +14,9 @@ from typing import Any
 
 import yaml
 
+from heptascope.rules.load import load
+from heptascope.surfaces.alerts.render import render
+from heptascope.surfaces.alerts.settings import RenderSettings
 from support.helm_render import included
 from support.helm_schema import text as schema_text
 from support.helm_values import CHART, values
@@ -23,6 +26,7 @@ SELECTOR = "heptascope.github.io/sidecar=enabled"
 MODES = {"none": "none", "runtime-env": "runtimeEnv", "cdi": "cdi", "dra": "dra"}
 """Folder below helm/kustomize and file below helm/patches, and the gpu.mode it is for."""
 _PACKED = {"alerts/rules/*.yaml": "rules", "dashboards/json/*.json": "dashboards"}
+_COUNTED = "rules-sidecar"
 _REGION = re.compile(
     r"(?m)^(?P<indent> *)# begin: heptascope\.sidecar (?P<values>\{.*\})\n(?:.*\n)*?(?P=indent)# end: heptascope\.sidecar$"
 )
@@ -38,17 +42,25 @@ def files() -> dict[Path, str]:
 
 def packed() -> dict[Path, str]:
     """Return the rules and dashboards inside the chart, which are copies: Helm packs nothing from outside its folder."""
-    return {
+    copies = {
         CHART / "files" / folder / source.name: source.read_text(encoding="utf-8")
         for pattern, folder in _PACKED.items()
         for source in sorted(ROOT.glob(pattern))
     }
+    return copies | _counted()
+
+
+def _counted() -> dict[Path, str]:
+    """Return the rule files that differ where the sidecars judge."""
+    plain, counted = (render(load(), RenderSettings(judge=judge)) for judge in ("prometheus", "sidecar"))
+    differ = [path for path, text in counted.items() if path.parent.name == "rules" and plain[path] != text]
+    return {CHART / "files" / _COUNTED / path.name: counted[path] for path in differ}
 
 
 def surplus() -> list[Path]:
     """Return packed files whose source is gone."""
     current = packed()
-    return [path for folder in _PACKED.values() for path in (CHART / "files" / folder).glob("*.*") if path not in current]
+    return [path for folder in (*_PACKED.values(), _COUNTED) for path in (CHART / "files" / folder).glob("*.*") if path not in current]
 
 
 def pod_template(chart_values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -117,6 +129,7 @@ def main() -> None:
     """Write what is not current, and remove what has lost its source."""
     for path in surplus():
         path.unlink()
+    (CHART / "values.schema.json").write_text(schema_text(), encoding="utf-8")  # what is rendered next is held to it
     made = files()
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in stale:
