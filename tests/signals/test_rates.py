@@ -105,11 +105,12 @@ def test_the_share_weighs_time_not_polls() -> None:
         (0.95, {1.0: 0, 2.0: 90, math.inf: 100}, 2.0),
         (0.25, {1.0: 10, math.inf: 10}, 0.25),
         (0.5, {1.0: 0, 2.0: 0, math.inf: 0}, None),
-        (0.5, {1.0: 3, 2.0: 4}, None),
         (0.5, {math.inf: 4}, None),
+        (0.75, {0.1: 40, 0.2: 60, math.inf: 60}, 0.125),
+        (0.99, {0.1: 1, math.inf: 100}, 0.1),
         (0.5, {}, None),
     ],
 )
 def test_quantile_is_the_one_of_prometheus(q: float, counts: dict[float, float], expected: float | None) -> None:
-    """Linear within a bucket; the last finite bound where the rank lies above it; None without counts or without +Inf."""
-    assert expected == quantile(q, counts)
+    """Linear within a bucket; the last finite bound where the rank lies above it; None without counts or where only +Inf has any."""
+    assert (None if expected is None else pytest.approx(expected)) == quantile(q, list(counts), list(counts.values()))

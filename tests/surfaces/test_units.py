@@ -68,19 +68,3 @@ def test_every_unit_of_the_table_has_a_text() -> None:
     """No signal's unit falls through to its bare base unit, apart from counted things."""
     spelled = {unit for unit in {row.unit for row in SCHEMA.values()} if unit and unit in units.text(1.0, unit)}
     assert {"tokens"} == spelled
-
-
-def test_quantile_inside_a_bucket() -> None:
-    """The estimate is linear between the bounds of the bucket that holds the rank."""
-    bounds = (0.1, 0.2, float("inf"))
-    assert 0.125 == pytest.approx(units.quantile(0.75, bounds, (40.0, 60.0, 60.0)))
-    assert 0.075 == pytest.approx(units.quantile(0.5, bounds, (40.0, 60.0, 60.0)))
-
-
-def test_quantile_at_the_edges() -> None:
-    """Without observations there is none; beyond the last finite bound that bound is all that is known."""
-    bounds = (0.1, float("inf"))
-    assert units.quantile(0.5, bounds, (0.0, 0.0)) is None
-    assert units.quantile(0.5, (), ()) is None
-    assert 0.1 == units.quantile(0.99, bounds, (1.0, 100.0))
-    assert units.quantile(0.5, (float("inf"),), (3.0,)) is None

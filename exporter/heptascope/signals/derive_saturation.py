@@ -70,7 +70,9 @@ def _used(c: Context, latency: str, seconds: float) -> float | None:
             values = points(series, c.now, c.span)[1]
             bound = float(series.labels["le"])
             counts[bound] = counts.get(bound, 0.0) + (max(values[-1] - values[0], 0.0) if values else 0.0)
-    tail = quantile(TAIL, counts) if counts.get(float("inf"), 0.0) >= LEAST_OBSERVATIONS else None
+    bounds = sorted(counts)
+    enough = counts.get(float("inf"), 0.0) >= LEAST_OBSERVATIONS
+    tail = quantile(TAIL, bounds, [counts[bound] for bound in bounds]) if enough else None
     return None if tail is None else tail / seconds
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from math import inf
+from collections.abc import Sequence
+from math import isinf
 from typing import NamedTuple
 
 from heptascope.signals.window import Series
@@ -78,18 +78,18 @@ def share_positive(series: Series | None, now: float, span: float) -> Share | No
     return Share(likely / covered, least / covered) if covered > 0 else None
 
 
-def quantile(q: float, counts: Mapping[float, float]) -> float | None:
-    """Return a quantile of cumulative counts by upper bound, as Prometheus estimates it.
+def quantile(q: float, bounds: Sequence[float], counts: Sequence[float]) -> float | None:
+    """Return the `q` quantile of cumulative buckets as Prometheus estimates it; None without observations.
 
-    Linear within a bucket; the last finite bound where the rank lies above it; None without counts or without an infinite bound.
+    Linear inside the bucket; the highest finite bound where the quantile lies beyond it.
     """
-    bounds = sorted(counts)
-    if len(bounds) < 2 or bounds[-1] != inf or counts[inf] <= 0:
+    total = counts[-1] if counts else 0.0
+    if total <= 0:
         return None
-    rank = q * counts[inf]
-    at = next(i for i, bound in enumerate(bounds) if counts[bound] >= rank)
-    if bounds[at] == inf:
-        return bounds[-2]
-    low, below = (bounds[at - 1], counts[bounds[at - 1]]) if at else (min(bounds[0], 0.0), 0.0)
-    inside = counts[bounds[at]] - below
-    return low + (bounds[at] - low) * ((rank - below) / inside if inside > 0 else 1.0)
+    rank = q * total
+    at = next(i for i, count in enumerate(counts) if count >= rank)
+    if isinf(bounds[at]):
+        return bounds[at - 1] if at else None
+    low, below = (bounds[at - 1], counts[at - 1]) if at else (min(0.0, bounds[0]), 0.0)
+    inside = counts[at] - below
+    return bounds[at] if inside <= 0 else low + (bounds[at] - low) * (rank - below) / inside

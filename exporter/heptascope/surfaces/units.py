@@ -63,23 +63,6 @@ def significant(value: float) -> str:
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
-def quantile(q: float, bounds: Sequence[float], counts: Sequence[float]) -> float | None:
-    """Return the `q` quantile of cumulative buckets as Prometheus estimates it; None without observations.
-
-    Linear inside the bucket; the highest finite bound where the quantile lies beyond it.
-    """
-    total = counts[-1] if counts else 0.0
-    if total <= 0:
-        return None
-    rank = q * total
-    at = next(i for i, count in enumerate(counts) if count >= rank)
-    if math.isinf(bounds[at]):
-        return bounds[at - 1] if at else None
-    low, below = (bounds[at - 1], counts[at - 1]) if at else (min(0.0, bounds[0]), 0.0)
-    inside = counts[at] - below
-    return bounds[at] if inside <= 0 else low + (bounds[at] - low) * (rank - below) / inside
-
-
 def _duration(value: float) -> str:
     if value == 0:
         return "0 s"

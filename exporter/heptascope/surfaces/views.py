@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from heptascope.model import Histogram, Labels, Layer
+from heptascope.signals.rates import quantile
 from heptascope.signals.schema import HISTOGRAM_SUFFIXES, SCHEMA
 from heptascope.signals.schema_row import Kind, Signal
 from heptascope.signals.snapshot import Snapshot
@@ -128,7 +129,7 @@ def _value(row: Signal, pairs: Labels, value: float, window: Window, now: float)
 
 
 def _distribution(row: Signal, histogram: Histogram) -> Object:
-    found = {q: units.quantile(q, histogram.bounds, histogram.counts) for q in (0.5, 0.99)}
+    found = {q: quantile(q, histogram.bounds, histogram.counts) for q in (0.5, 0.99)}
     quantiles = {str(q): value for q, value in found.items() if value is not None}
     count = histogram.counts[-1]
     parts = [f"p{float(q) * 100:g} {units.text(value, row.unit)}" for q, value in quantiles.items()]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heptascope.model import Labels, Layer
+from heptascope.signals.rates import quantile
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.window import Series, Window
 from heptascope.surfaces import history, units
@@ -175,7 +176,7 @@ def _quantiles(rows: Sequence[Series], q: float, last: int, seconds: int) -> Val
     out: Values = []
     for column in zip(*(values for _, values in by_bound), strict=True):
         counts = [n for n in column if n is not None]
-        out.append(units.quantile(q, bounds, counts) if len(counts) == len(column) else None)
+        out.append(quantile(q, bounds, counts) if len(counts) == len(column) else None)
     return out
 
 
