@@ -11,8 +11,8 @@ from heptascope.errors import UserError
 from heptascope.given import DEFAULT_OBSERVATIONS_PER_SECOND, SECONDS, START, Given, read_given, readings, shape
 from heptascope.model import Histogram, Labels, Reading, labels
 from heptascope.offline import judge_readings
+from heptascope.signals.rates import quantile
 from heptascope.signals.schema import SCHEMA
-from heptascope.surfaces.units import quantile
 
 ENGINE, GPU = labels(engine="engine", rank="0"), labels(gpu="0")
 LATENCY = "heptascope_engine_e2e_latency_seconds"
