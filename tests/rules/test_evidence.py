@@ -6,7 +6,7 @@ import pytest
 
 from heptascope.model import Evidence, Histogram, Reading, Sample, labels
 from heptascope.rules.evidence import MOST_VALUES, gather
-from heptascope.rules.judge import Instance
+from heptascope.rules.instances import Instance
 from heptascope.rules.rule import EvidenceItem
 from heptascope.signals.store import Store
 from support.judging import KV, START, A, rule

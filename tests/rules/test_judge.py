@@ -6,7 +6,8 @@ import pytest
 
 from heptascope.errors import UserError
 from heptascope.model import FindingState, Missing, Reason, labels
-from heptascope.rules.judge import Instance, JudgeSettings, RuleJudge
+from heptascope.rules.instances import Instance
+from heptascope.rules.judge import JudgeSettings, RuleJudge
 from heptascope.signals.store import Store
 from support.judging import KV, POWER, RUNNING, WORK, A, Room, rule
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heptascope.model import FindingState, Missing, Reason
-from heptascope.rules.judge import Finding, Instance
+from heptascope.rules.instances import Instance
+from heptascope.rules.judge import Finding
 from heptascope.rules.load import load
 from heptascope.surfaces.web import states
 from heptascope.surfaces.web.states import States

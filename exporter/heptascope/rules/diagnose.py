@@ -9,7 +9,8 @@ from heptascope.model import Confidence, FindingState, RuleKind, VerdictState
 from heptascope.rules.evidence import gather
 from heptascope.rules.export import Values, verdict_values
 from heptascope.rules.graph import Node, roots
-from heptascope.rules.judge import Finding, JudgeSettings, RuleJudge, concerns
+from heptascope.rules.instances import concerns
+from heptascope.rules.judge import Finding, JudgeSettings, RuleJudge
 from heptascope.rules.rule import Action, Rule
 from heptascope.rules.verdict import Claim, Unknown, Verdict, verdict_json
 from heptascope.signals.store import Store

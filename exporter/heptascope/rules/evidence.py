@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heptascope.model import Evidence, Labels
-from heptascope.rules.judge import Instance, concerns
+from heptascope.rules.instances import Instance, concerns
 from heptascope.rules.rule import EvidenceItem, Rule
 from heptascope.signals.rates import growth, mean
 from heptascope.signals.schema import SCHEMA

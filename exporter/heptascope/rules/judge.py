@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
 
 from heptascope.model import FindingState, Labels, Missing, Reason, RuleKind
 from heptascope.rules import promql
+from heptascope.rules.instances import Instance, instances
+from heptascope.rules.lacking import NOT_APPLICABLE, Presence, Reasons, by_signal, explain
+from heptascope.rules.refuted import Case
 from heptascope.rules.rule import ENTITY_LABELS, Rule
-from heptascope.signals.mapping import known_engines, known_gpus
-from heptascope.signals.schema import SCHEMA, signal_of
-from heptascope.signals.schema_row import Kind
 from heptascope.signals.store import Store
 from heptascope.signals.window import Window
 
-NOT_APPLICABLE = (Reason.NOT_CONFIGURED, Reason.IDLE)
-"""Reasons that make a rule clear: what it looks for is switched off, or cannot exist without work."""
-
-WHICH_LABELS = ("latency", "resource", "role", "cause")
-"""Labels that say what a value is about: another resource's series does not make up for one that is missing. All other labels class
-events (a reason, a status), which have no series before the first event."""
-
-_MAIN = {"engine": "heptascope_engine_requests_running", "gpu": "heptascope_gpu_power_watts"}
-"""Signals whose reason is that of everything while no engine or no GPU is known."""
-
 BASELINE = "needs a baseline of earlier days; this rule is evaluated by Prometheus only"
 
-
-Reasons = Mapping[str, Sequence[Missing]]
 _Row = tuple[dict[str, str], float]
-
-
-class Instance(NamedTuple):
-    """What a rule is judged for: an engine rank or a GPU; `related` are the GPUs that serve it, or the engines it serves.
-
-    Without `pairs` it stands for all of its kind while none is known: its rules cannot be judged, and say so.
-    """
-
-    kind: str
-    pairs: Labels
-    related: tuple[Labels, ...]
 
 
 @dataclass(slots=True)
@@ -71,57 +47,14 @@ class JudgeSettings:
     hold: float = 3.0
 
 
-def instances(window: Window) -> list[Instance]:
-    """Return every engine rank and GPU that is known now, each with its counterpart; one without labels for a kind of which none is."""
-    gpus = [_pairs(("gpu", gpu[0]), ("uuid", gpu[1])) for gpu in known_gpus(window)]
-    engines = [_pairs(("engine", e[0]), ("rank", e[1])) for e in known_engines(window)]
-    served = [s.pairs for s in window.series("heptascope_engine_gpu_info") if s.live]
-    serves = [
-        (_pairs(*(p for p in row if p[0] in ("engine", "rank"))), _pairs(*(p for p in row if p[0] in ("gpu", "uuid")))) for row in served
-    ]
-    found = [Instance("engine", pairs, tuple(gpu for engine, gpu in serves if engine == pairs and gpu in gpus)) for pairs in engines]
-    found += [Instance("gpu", pairs, tuple(e for e, gpu in serves if gpu == pairs and e in engines)) for pairs in gpus]
-    return found + [Instance(kind, (), ()) for kind, known in (("engine", engines), ("gpu", gpus)) if not known]
+@dataclass(slots=True)
+class _Line:
+    """A finding with what was worked out for it, and whether it stays as it is until something changes."""
 
-
-def _pairs(*pairs: tuple[str, str]) -> Labels:
-    return tuple(pair for pair in pairs if pair[1])
-
-
-class _Presence:
-    """Which selectors have live series for an instance, at one moment."""
-
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._labels: dict[promql.SelectorInfo, list[Labels]] = {}
-
-    def has(self, selector: promql.SelectorInfo, instance: Instance) -> bool:
-        rows = self._labels.get(selector)
-        if rows is None:
-            about = _about(selector)
-            rows = self._labels[selector] = [s.pairs for s in self._window.series(selector.metric) if s.live and about.matches(s.labels)]
-        return any(concerns(row, instance) for row in rows)
-
-
-def _about(selector: promql.SelectorInfo) -> promql.SelectorInfo:
-    """Return a selector without the matchers that its series may fail and yet be known; an info's series are a complete list."""
-    row = SCHEMA.get(selector.metric)
-    kept = () if row is not None and row.kind is Kind.INFO else tuple(m for m in selector.matchers if m.label in WHICH_LABELS)
-    return selector._replace(matchers=kept)
-
-
-def concerns(row: Labels, instance: Instance) -> bool:
-    """Whether a series with these labels can say something about the instance."""
-    mine = dict(instance.pairs)
-    row_labels = dict(row)
-    own = ("engine", "rank") if instance.kind == "engine" else ("gpu", "uuid")
-    other = ("gpu", "uuid") if instance.kind == "engine" else ("engine", "rank")
-    if any(name in row_labels and name in mine and row_labels[name] != mine[name] for name in own):
-        return False
-    foreign = {name: row_labels[name] for name in other if name in row_labels}
-    if not foreign:
-        return True
-    return any(all(dict(r).get(k, v) == v for k, v in foreign.items()) for r in instance.related)
+    finding: Finding
+    case: Case
+    lacks: tuple[Missing, ...] | None = None
+    rests: bool = False
 
 
 class RuleJudge:
@@ -134,42 +67,59 @@ class RuleJudge:
         duration = f"{round(self.settings.window * 1000)}ms"
         self._compiled = {rule.name: _compiled(rule.text(duration), rule.where) for rule in self.rules.values() if not rule.needs_baseline}
         self._gains = {rule.name: _compiled(rule.fill(rule.gain, duration), rule.where) for rule in self.rules.values() if rule.gain}
-        self._findings: dict[tuple[str, str, Labels], Finding] = {}
         self.instances: list[Instance] = []
+        self._lines: dict[str, list[_Line]] = {}
         self._shape = -1
-        self._absent: dict[tuple[str, Labels], tuple[promql.SelectorInfo, ...]] = {}
-        self._decidable: dict[tuple[str, Labels], tuple[promql.Conjunct, ...]] = {}
+        self._reasons: list[Missing] = []
 
     def step(self, store: Store, now: float) -> list[Finding]:
         """Judge every rule for every instance known at `now`."""
-        window, reasons = store.window, by_signal(store.missing())
-        before, self.instances = self.instances, instances(window)
-        if self._shape != window.shape or before != self.instances:
-            self._shape = window.shape
-            self._absent.clear()
-            self._decidable.clear()
-        presence = _Presence(window)
-        cache: dict[object, object] = {}
+        reasons = self._forget_what_changed(store, now)
+        presence = Presence(store.window)
+        this = promql.Pass(store.window, now, promql.Mode.PROMETHEUS_3, {})
         resting = _resting(store)
-        current: dict[tuple[str, str, Labels], Finding] = {}
         for rule in self.rules.values():
-            expression = self._compiled.get(rule.name)
-            values, complaint = self._evaluate(rule, window, now, cache)
-            for instance in self.instances:
-                if instance.kind != rule.entity:
+            lines = self._lines[rule.name]
+            values, complaint = self._evaluate(rule, lines, this)
+            for line in lines:
+                if line.rests and not values and not complaint:
                     continue
-                key = (rule.name, instance.kind, instance.pairs)
-                finding = self._findings.get(key) or Finding(rule, instance, since=now)
-                finding.instance = instance
-                value = _value_for(values, instance)
-                silent = value is not None or (rule.guard != "none" and instance.pairs in resting)
-                finding.missing = () if silent else complaint or self._lacking(rule, expression, instance, presence, reasons)
-                refuted = bool(finding.missing) and not complaint and self._refuted(rule, instance, presence, window, now, cache)
+                finding = line.finding
+                value = _value_for(values, finding.instance)
+                silent = value is not None or (rule.guard != "none" and finding.instance.pairs in resting)
+                finding.missing = () if silent else complaint or self._lacking(line, presence, reasons)
+                refuted = bool(finding.missing) and not complaint and self._refuted(line, presence, this)
                 self._spare(finding, refuted, now)
                 self._advance(finding, value, now)
-                current[key] = finding
-        self._findings = current
-        return list(current.values())
+                line.rests = line.lacks == () and finding.state is FindingState.CLEAR and finding.true_since is None
+        return [line.finding for lines in self._lines.values() for line in lines]
+
+    def _forget_what_changed(self, store: Store, now: float) -> Reasons:
+        """Note who is there and why what is missing, and keep what was worked out from that only while it is the same."""
+        reasons, found = store.missing(), instances(store.window)
+        if found != self.instances or not self._lines:
+            self.instances = found
+            self._lines = {rule.name: self._lines_of(rule, now) for rule in self.rules.values()}
+        moved = self._shape != store.window.shape
+        if moved or reasons != self._reasons:
+            for line in (line for lines in self._lines.values() for line in lines):
+                line.lacks, line.rests = None, False
+                if moved:
+                    line.case.forget()
+        self._shape, self._reasons = store.window.shape, reasons
+        return by_signal(reasons)
+
+    def _lines_of(self, rule: Rule, now: float) -> list[_Line]:
+        """Return a line for every instance of the rule; those that were there before keep their finding."""
+        before = {line.finding.instance.pairs: line.finding for line in self._lines.get(rule.name, ())}
+        expression, own = self._compiled.get(rule.name), ENTITY_LABELS[rule.entity]
+        lines = []
+        for instance in self.instances:
+            if instance.kind == rule.entity:
+                finding = before.get(instance.pairs) or Finding(rule, instance, since=now)
+                finding.instance = instance
+                lines.append(_Line(finding, Case(expression.conjuncts if expression else (), dict(instance.pairs), own)))
+        return lines
 
     def gain(self, finding: Finding, window: Window, now: float) -> str:
         """Return what mending a fault is worth, as text; empty where it cannot be computed."""
@@ -182,27 +132,40 @@ class RuleJudge:
             return ""
         return "" if value is None or not 0 < value <= 1 else f"{value:.0%} {finding.rule.gain_text}"
 
-    def _evaluate(self, rule: Rule, window: Window, now: float, cache: dict[object, object]) -> tuple[list[_Row], tuple[Missing, ...]]:
+    def _evaluate(self, rule: Rule, lines: Sequence[_Line], this: promql.Pass) -> tuple[list[_Row], tuple[Missing, ...]]:
         """Return a rule's values, or why the samples do not fit its expression."""
         expression = self._compiled.get(rule.name)
-        if expression is None:
+        if expression is None or all(line.case.stands(this) for line in lines):
             return [], ()
         try:
-            return _by_entity(expression.evaluate(window, now, cache=cache), rule), ()
+            values = _by_entity(expression.evaluate_in(this), rule)
+            for line in lines:
+                line.case.learn(this)
         except promql.EvaluationError as error:
             return [], (Missing(rule.name, Reason.AMBIGUOUS, str(error)),)
+        return values, ()
 
-    def _lacking(
-        self, rule: Rule, expression: promql.Expression | None, instance: Instance, presence: _Presence, reasons: Reasons
-    ) -> tuple[Missing, ...]:
-        if expression is None:
-            return (Missing(rule.name, Reason.NO_SOURCE, BASELINE, instance.pairs),)
-        key = (rule.name, instance.pairs)
-        absent = self._absent.get(key)
-        if absent is None:
-            absent = self._absent[key] = tuple(expression.missing(lambda selector: presence.has(selector, instance)))
-        found = tuple(dict.fromkeys(explain(selector, instance, reasons) for selector in absent))
-        return () if any(m.reason in NOT_APPLICABLE for m in found) else found
+    def _lacking(self, line: _Line, presence: Presence, reasons: Reasons) -> tuple[Missing, ...]:
+        if line.lacks is None:
+            rule, instance = line.finding.rule, line.finding.instance
+            expression = self._compiled.get(rule.name)
+            if expression is None:
+                line.lacks = (Missing(rule.name, Reason.NO_SOURCE, BASELINE, instance.pairs),)
+            else:
+                absent = expression.missing(lambda selector: presence.has(selector, instance))
+                found = tuple(dict.fromkeys(explain(selector, instance, reasons) for selector in absent))
+                line.lacks = () if any(m.reason in NOT_APPLICABLE for m in found) else found
+        return line.lacks
+
+    def _refuted(self, line: _Line, presence: Presence, this: promql.Pass) -> bool:
+        """Whether a part of the rule that must hold is known not to: then nothing that is missing could make the rule fire.
+
+        Limiters stay unknown: that one is clear is taken for its resource being free, and of that the other parts say nothing.
+        """
+        rule, instance = line.finding.rule, line.finding.instance
+        if rule.kind is RuleKind.LIMITER or not instance.pairs:
+            return False
+        return line.case.fails_by_what_is_known(lambda selector: presence.has(selector, instance), this)
 
     def _spare(self, finding: Finding, refuted: bool, now: float) -> None:
         """Let missing signals not matter once the rule has been refuted for `hold` seconds: for as long a firing rule would have stayed."""
@@ -210,27 +173,6 @@ class RuleJudge:
         finding.spared = ()
         if finding.refuted_since is not None and now - finding.refuted_since >= self.settings.hold:
             finding.missing, finding.spared = (), finding.missing
-
-    def _refuted(
-        self, rule: Rule, instance: Instance, presence: _Presence, window: Window, now: float, cache: dict[object, object]
-    ) -> bool:
-        """Whether a part of the rule that must hold is known not to: then nothing that is missing could make the rule fire.
-
-        Limiters stay unknown: that one is clear is taken for its resource being free, and of that the other parts say nothing.
-        """
-        expression = self._compiled.get(rule.name)
-        if expression is None or rule.kind is RuleKind.LIMITER or not instance.pairs:
-            return False
-        key = (rule.name, instance.pairs)
-        parts = self._decidable.get(key)
-        if parts is None:
-            parts = tuple(part for part in expression.conjuncts if part.known(lambda selector: presence.has(selector, instance)))
-            self._decidable[key] = parts
-        mine, own = dict(instance.pairs), ENTITY_LABELS[rule.entity]
-        try:
-            return any(part.fails(mine, own, window, now, cache) for part in parts)
-        except promql.EvaluationError:
-            return False
 
     def _advance(self, finding: Finding, value: float | None, now: float) -> None:
         """Fire after the condition held for `hold` seconds; clear after it was gone for as long."""
@@ -267,26 +209,6 @@ def _resting(store: Store) -> set[Labels]:
     return {
         pairs for name in ("heptascope_engine_has_work", "heptascope_gpu_has_work") for pairs, value in store.current(name) if value == 0
     }
-
-
-def by_signal(missing: Iterable[Missing]) -> Reasons:
-    """Index reasons by the signal that they are about."""
-    out: dict[str, list[Missing]] = {}
-    for m in missing:
-        out.setdefault(m.signal, []).append(m)
-    return out
-
-
-def explain(selector: promql.SelectorInfo, instance: Instance, reasons: Reasons) -> Missing:
-    """Return why a selector finds no value for the instance."""
-    metric, row = selector.metric, signal_of(selector.metric)
-    allowed = {*instance.pairs, *(pair for row in instance.related for pair in row)}
-    allowed |= {(m.label, m.value) for m in selector.matchers if m.op == "="}
-    for found in (*reasons.get(metric, ()), *(reasons.get(row.name, ()) if row is not None and row.name != metric else ())):
-        if not instance.pairs or set(found.labels) <= allowed:
-            return found
-    told = next(iter(reasons.get(_MAIN[instance.kind], ())), None) if not instance.pairs else None
-    return told._replace(signal=metric) if told is not None else Missing(metric, Reason.NO_SOURCE, "no source supplies it", instance.pairs)
 
 
 def _by_entity(result: float | list[promql.Item], rule: Rule) -> list[_Row]:

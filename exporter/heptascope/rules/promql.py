@@ -36,7 +36,7 @@ from heptascope.rules.promql_parse import parse
 from heptascope.rules.promql_trees import RangeTree, ScalarTree, VectorTree
 from heptascope.signals.window import Window
 
-__all__ = ["Conjunct", "EvaluationError", "Expression", "Item", "Matcher", "Mode", "SelectorInfo", "compile"]
+__all__ = ["Conjunct", "EvaluationError", "Expression", "Item", "Matcher", "Mode", "Pass", "SelectorInfo", "compile"]
 
 
 class Expression:
@@ -65,7 +65,10 @@ class Expression:
         Expressions evaluated with the same `cache` share the results of equal parts; it serves one window, one `t` and
         one `mode` (ValueError otherwise). EvaluationError where Prometheus would refuse the samples.
         """
-        this = Pass(window, t, mode, {} if cache is None else cache)
+        return self.evaluate_in(Pass(window, t, mode, {} if cache is None else cache))
+
+    def evaluate_in(self, this: Pass) -> float | list[Item]:
+        """Return what `evaluate` does, in a pass that serves many expressions."""
         try:
             if isinstance(self._tree, ScalarTree):
                 return self._tree.run(this)
@@ -88,4 +91,4 @@ def compile(text: str, *, where: str = "") -> Expression:  # noqa: A001 - the na
         raise UserError(error.message, where=where, hint=error.hint) from None
     except RecursionError:
         raise UserError("the expression is nested too deeply", where=where) from None
-    return Expression(text, where, tree, tuple(conjuncts(parsed)))
+    return Expression(text, where, tree, tuple(sorted(conjuncts(parsed), key=lambda part: part.cost)))

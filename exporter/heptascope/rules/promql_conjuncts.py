@@ -8,14 +8,13 @@ parts are. Nothing else is taken apart: a comparison of two vectors, a sum, an `
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import promql_parser as syntax
 
 from heptascope.rules.promql_build import build
-from heptascope.rules.promql_model import Mode, Pass, SelectorInfo
+from heptascope.rules.promql_model import Pass, SelectorInfo
 from heptascope.rules.promql_trees import VectorTree
-from heptascope.signals.window import Window
 
 
 class Conjunct(NamedTuple):
@@ -24,18 +23,25 @@ class Conjunct(NamedTuple):
     tree: VectorTree
     on: frozenset[str] | None
 
+    @property
+    def cost(self) -> int:
+        """How much there is to read: a range holds about ten points, an instant one (own measure, only for the order of trying)."""
+        return sum(10 if selector.range else 1 for selector in self.tree.need.selectors())
+
     def known(self, has: Callable[[SelectorInfo], bool]) -> bool:
         """Return whether everything that could make the part hold is there."""
         return self.tree.need.complete(has)
 
-    def fails(self, mine: Mapping[str, str], own: Collection[str], window: Window, t: float, cache: dict[Any, Any]) -> bool:
+    def fails(self, mine: Mapping[str, str], own: Collection[str], this: Pass) -> bool:
         """Return whether the part has no element that can belong to an entity with the labels `mine`, of which `own` name it.
 
         Raises EvaluationError where Prometheus would refuse the samples. An element that lacks a label can belong to anyone.
         """
-        names = own if self.on is None else [name for name in self.on if name in mine]
-        rows = (dict(pairs) for pairs, _, _ in self.tree.run(Pass(window, t, Mode.PROMETHEUS_3, cache)))
-        return not any(all(row.get(name) in (None, mine.get(name)) for name in names) for row in rows)
+        found = self.tree.run(this)
+        if not found:
+            return True
+        names = own if self.on is None else self.on & mine.keys()
+        return not any(all(value == mine.get(name) for name, value in pairs if name in names) for pairs, _, _ in found)
 
 
 def conjuncts(expr: object) -> Iterator[Conjunct]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from heptascope.model import Labels, Missing, Reason
 from heptascope.quantities import format_duration
 from heptascope.rules import promql
-from heptascope.rules.judge import WHICH_LABELS
+from heptascope.rules.lacking import WHICH_LABELS
 from heptascope.rules.rule import Rule
 from heptascope.signals.schema import HISTOGRAM_SUFFIXES, SCHEMA, signal_of
 from heptascope.signals.schema_row import Kind

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from heptascope.model import Reason
 from heptascope.quantities import format_duration
-from heptascope.rules.judge import WHICH_LABELS
+from heptascope.rules.lacking import WHICH_LABELS
 from heptascope.rules.promql_model import SelectorInfo
 from heptascope.signals.schema import SCHEMA, signal_of
 from heptascope.sources.prometheus_api import QueryError, Series
