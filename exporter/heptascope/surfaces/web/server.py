@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -24,6 +25,33 @@ STOP_SECONDS = 1.0
 _ABORT_SECONDS = 0.4  # the end of the time to stop: for connections that have to be cut
 _START_SECONDS = 10.0
 _START_POLL_SECONDS = 0.005
+_TICK_SECONDS = 1.0
+_TICKS_A_SECOND = 10  # by which uvicorn counts: at every tenth it renews the Date header
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that wakes up once a second, not ten times: idle, the ten cost as much as all rules. An end does not wait for a tick."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        ticks = 0
+        while not await self.on_tick(ticks):
+            ticks += _TICKS_A_SECOND
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_SECONDS):
+                    await self._wake.wait()
+
+    def end(self) -> None:
+        """Stop to serve; may be called from any thread."""
+        self.should_exit = True
+        if self.loop is not None:
+            with suppress(RuntimeError):  # it has just ended by itself
+                self.loop.call_soon_threadsafe(self._wake.set)
 
 
 class WebServer:
@@ -36,9 +64,8 @@ class WebServer:
         """
         self._host, self._port = host, port
         self._scheme = "https" if tls_cert else "http"
-        self._server = uvicorn.Server(_config(app, tls_cert, tls_key))
+        self._server = _Server(_config(app, tls_cert, tls_key))
         self._thread = threading.Thread(target=self._run, name="web", daemon=True)
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._sockets: list[socket.socket] = []
 
     @property
@@ -71,11 +98,11 @@ class WebServer:
         """End: open requests may finish, what still hangs near the end of `timeout` seconds is cut. Return whether it has ended."""
         if not self._thread.is_alive():
             return True
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join(max(timeout - _ABORT_SECONDS, 0.0))
-        if self._thread.is_alive() and self._loop is not None:
+        if self._thread.is_alive() and self._server.loop is not None:
             self._server.force_exit = True
-            self._loop.call_soon_threadsafe(self._cut)
+            self._server.loop.call_soon_threadsafe(self._cut)
             self._thread.join(_ABORT_SECONDS)
         return not self._thread.is_alive()
 
@@ -86,16 +113,12 @@ class WebServer:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            asyncio.run(self._server.serve(sockets=self._sockets))
         except Exception:
             log.exception("the web server ended by an error")
         finally:
             for sock in self._sockets:
                 sock.close()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        await self._server.serve(sockets=self._sockets)
 
 
 def _config(app: ASGIApp, tls_cert: Path | None, tls_key: Path | None) -> uvicorn.Config:
