@@ -19,6 +19,7 @@ _PODS: Final = f"count by ({by(DEPLOYMENT)}) ({rec('pod_model:heptascope_saturat
 _GPUS: Final = of_pods(f"count by ({by(DEPLOYMENT)}) ({sel('heptascope_gpu_info')})")
 _CAPACITY: Final = of_pods(sel(_E + "kv_cache_capacity_tokens"))
 _HELD: Final = of_pods(f"{sel(_E + 'kv_cache_usage_ratio')} * {_CAPACITY}")
+_TEN_YEARS: Final = 3650
 _NO_RULES: Final = "Load alerts/rules/*.yaml into Prometheus: this is recorded there."
 _NO_HISTORY: Final = "No growth, or no history of a week yet."
 _LINK: Final = ("Memory", drill("heptascope-memory", workload="${__field.labels.workload}"))
@@ -42,7 +43,8 @@ def _growth() -> str:
 
 
 def _days() -> str:
-    return f"clamp_min(1 - {_at(0)}, 0) / ({_growth()} > 0)"
+    """Return the days until the free rest is used up by that growth; more than ten years is no growth but rounding."""
+    return f"clamp_min(1 - {_at(0)}, 0) / ({_growth()} > 0) < {_TEN_YEARS}"
 
 
 def _now() -> Row:

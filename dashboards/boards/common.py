@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from boards.limits import BLUE, GREEN, GREY, ORANGE, PURPLE, Limit
+from boards import undrawn
+from boards.limits import BLUE, GREEN, GREY, ORANGE, PURPLE, Limit, Sign
 from boards.panel import Column, Panel, Query, Row, State
 from boards.promql import ENGINE_NAME, PLACE, POD_NAME, by, coded, exact, findings, of_model, rate, sel, worst
 from heptascope.model import Layer
@@ -73,6 +74,7 @@ def findings_table(layer: Layer) -> Panel:
         shows="Faults and symptoms of this layer at the end of the time range. What merely limits is in the state beside it.",
         normal="nothing.",
         act="open the runbook behind the rule's name; mend faults before symptoms.",
+        signs=undrawn.signs(layer),
         empty="No fault and no symptom in this layer.",
         columns=(
             Column("rule", "Rule", link=RUNBOOK, width=200),
@@ -89,7 +91,7 @@ def findings_table(layer: Layer) -> Panel:
     )
 
 
-def load_panel(width: int = 12) -> Panel:
+def load_panel(width: int = 12, signs: tuple[Sign, ...] = ()) -> Panel:
     """Return running and waiting requests."""
     running, waiting, limit = (f"heptascope_engine_{what}" for what in ("requests_running", "requests_waiting", "sequence_limit"))
     return Panel(
@@ -105,6 +107,7 @@ def load_panel(width: int = 12) -> Panel:
         normal="running below the dashed line, waiting at 0 or gone again soon.",
         act="waiting with running at the dashed line: the sequence cap. Waiting below it: see Memory and Scheduling.",
         width=width,
+        signs=signs,
         empty="No engine is read here.",
     )
 

@@ -14,7 +14,7 @@ from grafana_foundation_sdk.models import common as shared
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from boards.limits import CLEAR, GREEN, Line, steps
+from boards.limits import CLEAR, GREEN, GREY, Line, steps
 from boards.panel import Column, Kind, Panel, Query, State
 from boards.promql import with_place
 from boards.variables import SOURCE
@@ -147,17 +147,21 @@ def _timeline(panel: Panel) -> statetimeline.Panel:
 
 
 def _bars(panel: Panel) -> bargauge.Panel:
+    """Draw bars: green up to their threshold, grey if they have none."""
+    of_all = tuple(limit for limit in panel.limits if not limit.bar)
     drawn = (
         bargauge.Panel()
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
         .color_scheme(_color(model.FieldColorModeId.THRESHOLDS))
-        .thresholds(_thresholds(panel.limits, panel.base or (GREEN if panel.limits else "blue")))
+        .thresholds(_thresholds(of_all, GREEN if of_all else GREY))
         .display_mode(shared.BarGaugeDisplayMode.BASIC)
         .value_mode(shared.BarGaugeValueMode.COLOR)
         .show_unfilled(True)
         .min(0)
         .orientation(shared.VizOrientation.HORIZONTAL)
     )
+    for bar in dict.fromkeys(limit.bar for limit in panel.limits if limit.bar):
+        drawn.override_by_name(bar, [_steps(tuple(limit for limit in panel.limits if limit.bar == bar), GREEN)])
     return drawn.max(panel.top) if panel.top is not None else drawn
 
 
@@ -191,15 +195,17 @@ def _column(column: Column) -> list[model.DynamicConfigValue]:
     if column.states:
         found.append(_property("mappings", _mapping(column.states)))
     if column.limits:
-        found.append(
-            _property("thresholds", model.ThresholdsConfig(mode=model.ThresholdsMode.ABSOLUTE, steps=steps(column.limits, "text")))
-        )
+        found.append(_steps(column.limits, "text"))
     if column.states or column.limits:
         found.append(_property("custom.cellOptions", {"type": "color-text"}))
     if column.link is not None:
         title, url = column.link
         found.append(_property("links", [{"title": title, "url": url}]))
     return found
+
+
+def _steps(limits: tuple[Line, ...], base: str) -> model.DynamicConfigValue:
+    return _property("thresholds", model.ThresholdsConfig(mode=model.ThresholdsMode.ABSOLUTE, steps=steps(limits, base)))
 
 
 def _property(name: str, value: Any) -> model.DynamicConfigValue:

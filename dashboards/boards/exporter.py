@@ -83,7 +83,7 @@ def _missing() -> Row:
     signals = Panel(
         "table",
         "Signals without a value",
-        (Query(f"count by (signal, reason) ({sel(_H + 'signal_unavailable')})", ""),),
+        (Query(f"sort_desc(count by (signal, reason) ({sel(_H + 'signal_unavailable')}))", ""),),
         "short",
         shows=f"Each signal that some pod cannot have, and why. {reasons}.",
         normal="what your engine and card do not have, and idle without load.",
@@ -98,7 +98,7 @@ def _missing() -> Row:
     rules = Panel(
         "table",
         "Rules that cannot be judged",
-        (Query(f"count by (rule, layer, kind) (heptascope_finding_unknown{matchers(*PLACE)})", ""),),
+        (Query(f"sort_desc(count by (rule, layer, kind) (heptascope_finding_unknown{matchers(*PLACE)}))", ""),),
         "short",
         shows="Rules whose signals are missing, and on how many engines or GPUs. Such a rule never counts as clear.",
         normal="rules that need a baseline of a day (they are judged in Prometheus), and what your sources cannot supply.",

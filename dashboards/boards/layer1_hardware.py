@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from boards import facts
 from boards.common import load_panel, resource_limits, state_row, tokens_panel, uid
-from boards.limits import Limit, number
+from boards.limits import Limit, Sign, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, GPU, GPU_NAME, by, exact, named, of_model, rate, sel
+from boards.promql import ENGINE_NAME, GPU, GPU_NAME, PLACE, POD_NAME, RANK, by, exact, named, of_model, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -51,13 +51,7 @@ def _utilisation() -> Row:
     work = Panel(
         "timeseries",
         "3. Work done: of what the engine can get",
-        tuple(
-            Query(
-                of_model(f"max by (cluster, namespace, workload, job, pod, instance, engine, rank) ({sel(_PRESSURE, resource=what)})"),
-                f"{words} · {ENGINE_NAME}",
-            )
-            for what, words in (("dram", "DRAM"), ("tensor", "tensor cores"), ("pcie", "PCIe"))
-        ),
+        (Query(of_model(named([(words, _pressure(what)) for what, words in _RESOURCES.items()])), f"{{{{what}}}} · {ENGINE_NAME}"),),
         "percentunit",
         shows="Use of each resource as a share of what real kernels reach, not of the data sheet. The largest is the limiter.",
         normal="decode: DRAM 60 to 100 %; prefill: tensor cores 70 to 100 %.",
@@ -68,13 +62,11 @@ def _utilisation() -> Row:
     return Row("Three utilisations: why 95 % can mean nothing", ((busy, pipes, work),))
 
 
-_FLAGS = {
-    "row remap pending": "row_remap_pending",
-    "row remap failed": "row_remap_failure",
-    "recovery action": "recovery_action",
-    "DCGM profiling stuck": "profiling_stuck",
-}
-_PRESSURE = "heptascope_engine_resource_pressure_ratio"
+_RESOURCES = {"dram": "DRAM", "tensor": "tensor cores", "pcie": "PCIe"}
+
+
+def _pressure(resource: str) -> str:
+    return f"max by ({by(RANK)}) ({sel('heptascope_engine_resource_pressure_ratio', resource=resource)})"
 
 
 def _speed() -> Row:
@@ -170,14 +162,14 @@ def _power() -> Row:
     return Row("Power and heat", ((power, heat, throttle),))
 
 
-def _health() -> Row:
+_WAYS = {"receive": "to the GPU", "transmit": "from the GPU"}
+
+
+def _links() -> Row:
     pcie = Panel(
         "timeseries",
         "PCIe traffic",
-        (
-            Query(rate(_G + "pcie_receive_bytes_total"), f"to the GPU · {GPU_NAME}"),
-            Query(rate(_G + "pcie_transmit_bytes_total"), f"from the GPU · {GPU_NAME}"),
-        ),
+        (Query(named([(words, rate(f"{_G}pcie_{way}_bytes_total")) for way, words in _WAYS.items()]), f"{{{{what}}}} · {GPU_NAME}"),),
         facts.rate_unit(_G + "pcie_receive_bytes_total"),
         shows="Bytes between host and card.",
         normal="0.02 to 0.1 GB/s; much more only with offload of weights or KV cache, or without NVLink between GPUs.",
@@ -197,25 +189,93 @@ def _health() -> Row:
         top=1.0,
         empty="Process ids are not visible here (host PID namespace needed), or the engine is alone.",
     )
-    flags = [(words, f"{sel(_G + name)} > 0") for words, name in _FLAGS.items()]
-    flags.append(("lost", f"1 + ({sel(_G + 'up')} == {number('GpuLost', 'lost')})"))
+    nvlink = Panel(
+        "timeseries",
+        "NVLink errors",
+        (Query(f"sum by ({by(GPU)}, kind) ({rate(_G + 'nvlink_errors_total')})", f"{{{{kind}}}} · {GPU_NAME}"),),
+        facts.rate_unit(_G + "nvlink_errors_total"),
+        shows="Errors on the links each second, by kind.",
+        normal="0; single CRC errors are corrected.",
+        act="reseat or replace; nvidia-smi nvlink -e shows which link. Traffic over the links is on the board Parallel.",
+        width=8,
+        limits=(Limit("NvlinkErrors", "crc_per_second", unit="/s", of="crc_flit and crc_data"),),
+        signs=(Sign("NvlinkErrors", "any replay or recovery"),),
+        empty="This GPU has no NVLink, or its counters need NVML or DCGM.",
+    )
+    return Row("Links and neighbours", ((pcie, nvlink, neighbour),))
+
+
+def _flags() -> str:
+    """Return what is the matter with a GPU now, as one series for each trouble that there is."""
+    pending = number("RowRemapPending", "pending")
+    narrow = " or ".join(f"{sel(f'{_G}pcie_link_{what}')} < {sel(f'{_G}pcie_link_{what}_max')}" for what in ("width", "generation"))
+    parts = {
+        "row remap pending": f"{sel(_G + 'row_remap_pending')} == {pending}",
+        "row remap failed": f"{sel(_G + 'row_remap_failure')} == {pending}",
+        "recovery action": f"{sel(_G + 'recovery_action')} > {number('GpuRecoveryWanted', 'nothing')}",
+        "DCGM profiling stuck": f"{sel(_G + 'profiling_stuck')} == {number('ProfilingStuck', 'stuck')}",
+        "lost": f"1 + ({sel(_G + 'up')} == {number('GpuLost', 'lost')})",
+        "PCIe link degraded": f"({narrow}) and on ({by(GPU)}) {sel(_G + 'utilization_ratio')} > {number('PcieLinkDegraded', 'busy')}",
+    }
+    return named(list(parts.items()))
+
+
+def _health() -> Row:
+    missing = f"max by ({by(PLACE)}) ({sel('heptascope_gpus_expected')} - {sel('heptascope_gpus_visible')})"
     errors = Panel(
         "timeseries",
-        "Errors of the last ten minutes, and what they left behind",
+        "Errors and troubles of the card",
         (
             Query(_grown("xid_errors_total", "xid"), f"XID {{{{xid}}}} · {GPU_NAME}"),
             Query(_grown("ecc_errors_total", "kind"), f"ECC {{{{kind}}}} · {GPU_NAME}"),
-            Query(f"increase({sel(_G + 'pcie_replays_total')}[10m]) > 0", f"PCIe replays · {GPU_NAME}"),
-            Query(named(flags), f"{{{{what}}}} · {GPU_NAME}"),
+            Query(_flags(), f"{{{{what}}}} · {GPU_NAME}"),
+            Query(f"{missing} > {number('GpusMissing', 'missing')}", f"GPUs missing · {POD_NAME}"),
         ),
         "short",
-        shows="XID and ECC errors and PCIe replays; then what stays: rows to be remapped, what the driver wants done, a GPU that is lost.",
+        shows=(
+            "XID and ECC errors of the last ten minutes; then what lasts: rows to be remapped, what the driver wants done, "
+            "a link with fewer lanes or of a lower generation than it could have, a GPU that is lost or missing."
+        ),
         normal="empty.",
         act="the runbooks XidErrors and EccUncorrected say which codes mean a reset and which a new card.",
         width=8,
+        signs=(
+            Sign("XidErrors", "XID of a code that stands for a fault of the card"),
+            Sign("EccUncorrected", "ECC uncorrected"),
+            Sign("RowRemapPending", "row remap pending or failed"),
+            Sign("GpuRecoveryWanted", "recovery action"),
+            Sign("GpuLost", "lost"),
+            Sign("GpusMissing", "GPUs missing"),
+            Sign("PcieLinkDegraded", "PCIe link degraded"),
+            Sign("ProfilingStuck", "DCGM profiling stuck"),
+        ),
         empty="No errors.",
     )
-    return Row("Links, neighbours, health", ((pcie, neighbour, errors),))
+    replays = Panel(
+        "timeseries",
+        facts.title(_G + "pcie_replays_total"),
+        (Query(rate(_G + "pcie_replays_total"), GPU_NAME),),
+        facts.rate_unit(_G + "pcie_replays_total"),
+        shows="Packets that went over PCIe twice, each second.",
+        normal="0; a few when the link changes its speed.",
+        act="reseat the card or its riser; look for errors of the slot in the kernel's log.",
+        width=8,
+        limits=(Limit("PcieReplays", "replays_per_second", unit="/s"),),
+        empty="The driver does not count replays here.",
+    )
+    total = sel(_G + "memory_total_bytes")
+    free = Panel(
+        "timeseries",
+        "Free device memory",
+        (Query(f"({total} - {sel(_G + 'memory_used_bytes')}) / {total}", GPU_NAME),),
+        "percentunit",
+        shows="Share of the card's memory that nobody uses.",
+        normal="level: engines reserve their share when they start, usually all but 5 to 10 %.",
+        act="falling towards the line: a leak, or a neighbour; the board Memory shows the bytes.",
+        width=8,
+        limits=(Limit("DeviceMemoryGrowing", "free_share", below=True, of="while use grows,"),),
+    )
+    return Row("Health", ((errors, replays, free),))
 
 
 def board() -> Board:
@@ -225,6 +285,6 @@ def board() -> Board:
         "heptascope / 1 Hardware",
         "Is the card the limit, is it healthy, and is it really at work?",
         (*PLACES, "engine", "gpu"),
-        (state_row(Layer.HARDWARE, load_panel(), tokens_panel()), _utilisation(), _speed(), _power(), _health()),
+        (state_row(Layer.HARDWARE, load_panel(), tokens_panel()), _utilisation(), _speed(), _power(), _links(), _health()),
         layer=Layer.HARDWARE,
     )

@@ -7,9 +7,9 @@ from typing import Final
 
 from boards import facts
 from boards.common import EACH_ENGINE, state_row, uid
-from boards.limits import GREEN, ORANGE, Limit, number
+from boards.limits import GREEN, ORANGE, Limit, Sign, amount, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, GPU_NAME, POD_NAME, by, exact, named, of_model, quantile, rate, sel
+from boards.promql import ENGINE_NAME, GPU_NAME, POD_NAME, by, exact, named, of_model, quantile, rate, sel, worst
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -29,7 +29,7 @@ def _launches() -> Row:
         normal="1 to 15 % with CUDA graphs for models of 8B and more; up to 60 % for very small ones.",
         act="above the lines: CUDA graphs off or not covering the batch (this board), or a late host (Scheduling).",
         width=8,
-        limits=(Limit("EagerMode", "gap"), Limit("LaunchOverhead", "gap")),
+        limits=tuple(Limit(rule, "gap") for rule in ("EagerMode", "LaunchOverhead", "LaunchLimit", "BatchBeyondGraphs")),
         top=1.0,
         empty="Defined only while requests run, for an engine whose GPUs are known.",
     )
@@ -64,7 +64,7 @@ def _launches() -> Row:
         normal="0.2 to 0.8.",
         act="at 1 with a large gap: the launching thread is the limit.",
         width=8,
-        limits=(Limit("LaunchOverhead", "cores", unit=""),),
+        limits=(Limit("LaunchOverhead", "cores", unit=""), Limit("LaunchLimit", "cores", unit="")),
         empty="The engine's processes are not visible here (share the PID namespace).",
     )
     return Row("Does the GPU wait for launches?", ((gap, seconds, cores),))
@@ -72,11 +72,20 @@ def _launches() -> Row:
 
 def _graphs() -> Row:
     eager = Panel(
-        "stat",
-        "Mode",
-        (Query(f"1 + max by ({by(EACH_ENGINE)}) ({of_model(sel(_E + 'eager_mode'))})", f"{POD_NAME} {{{{engine}}}}"),),
+        "timeline",
+        "CUDA graphs on or off",
+        (
+            Query(
+                f"1 + max by ({by(EACH_ENGINE)}) ({of_model(sel(_E + 'eager_mode'))})\n"
+                f"and on ({by(EACH_ENGINE)}) {worst(20, sel(_E + 'eager_mode'), EACH_ENGINE)}",
+                f"{POD_NAME} {{{{engine}}}}",
+            ),
+        ),
         "short",
-        shows="Whether the engine replays captured CUDA graphs or launches each kernel (eager mode).",
+        shows=(
+            "Whether the engine replays captured CUDA graphs or launches each kernel (eager mode); "
+            "of more than twenty engines, those without graphs first."
+        ),
         normal="on.",
         act="remove --enforce-eager (vLLM), --disable-cuda-graph (SGLang).",
         width=8,
@@ -95,6 +104,7 @@ def _graphs() -> Row:
         normal="below the dashed line.",
         act="above it steps run kernel by kernel: raise the largest capture size.",
         width=16,
+        signs=(Sign("BatchBeyondGraphs", "running above the dashed line of its engine"),),
     )
     return Row("CUDA graphs", ((eager, batch),))
 
@@ -124,7 +134,10 @@ def _kernels() -> Row:
         normal="in prefill both high; in decode SMs high and tensor cores low.",
         act="prefill with full SMs and tensor cores under the line: a fallback kernel; check the attention backend and the data type.",
         width=8,
-        limits=(Limit("TensorIdleInPrefill", "tensor_active", below=True, of="tensor cores in prefill"),),
+        limits=(
+            Limit("TensorIdleInPrefill", "tensor_active", below=True, of="tensor cores in prefill"),
+            Limit("OccupancyLimit", "pressure", below=True, of="tensor cores, with DRAM no busier,"),
+        ),
         top=1.0,
     )
     stalls = Panel(
@@ -154,16 +167,16 @@ def _passes() -> Panel:
         shows="Forward passes of all chosen engines, by whether a graph ran them.",
         normal="decode passes all with a graph; prefill without.",
         act="decode without graph: the batch is beyond the captured sizes.",
-        width=24,
+        width=16,
         stacked=True,
         empty="Only engines that count their passes (SGLang) show this.",
     )
 
 
 def _trace() -> Row:
-    def bars(title: str, name: str, label: str, shows: str, normal: str, act: str) -> Panel:
+    def bars(title: str, name: str, label: str, shows: str, normal: str, act: str, *limits: Limit) -> Panel:
         query = Query(f"max by ({label}) ({sel(_T + name)})", f"{{{{{label}}}}}")
-        return Panel("bars", title, (query,), facts.unit(_T + name), shows, normal, act, width=8, top=1.0, empty=_NO_TRACE)
+        return Panel("bars", title, (query,), facts.unit(_T + name), shows, normal, act, width=8, limits=limits, top=1.0, empty=_NO_TRACE)
 
     gaps = bars(
         "Time without a kernel, by cause",
@@ -172,6 +185,9 @@ def _trace() -> Row:
         "Why no kernel ran, over the newest trace.",
         "a few per cent.",
         "launch: graphs. sync: host calls that wait. idle: no work was there.",
+        Limit("TraceLaunchGaps", "gap", bar="launch"),
+        Limit("TraceSyncGaps", "gap", bar="sync"),
+        Limit("TraceCopies", "uncovered", bar="copy"),
     )
     classes = bars(
         "GPU work by class",
@@ -189,10 +205,16 @@ def _trace() -> Row:
             "kernel time from graphs": "graph_time_ratio",
             "kernels under 5 µs": "tiny_kernel_ratio",
             "host waits for the GPU": "host_sync_ratio",
+            "copies": "copy_ratio",
         },
         "Measured by `heptascope trace`; the largest value over the ranks.",
         "kernel time from graphs above 90 %, the others small.",
         "compare with a trace of a good day: heptascope trace NEW --compare OLD.",
+        (
+            Limit("TraceGapLimit", "gap", bar="work, but no kernel"),
+            Limit("TraceLaunchGaps", "graphs", below=True, bar="kernel time from graphs"),
+            Limit("TraceCopies", "copies", bar="copies"),
+        ),
     )
     events = _numbers(
         "What interrupted the newest trace",
@@ -201,6 +223,7 @@ def _trace() -> Row:
         "Things that should be over when traffic starts; the largest number over the ranks.",
         "0.",
         "warm the server up with prompts and batches of all sizes before it takes traffic.",
+        signs=(Sign("TraceCompilation", f"compilations and graph captures, more than {amount('TraceCompilation', 'most', '')} together"),),
     )
     bound = bars(
         "What profiled kernels are bound by",
@@ -209,6 +232,10 @@ def _trace() -> Row:
         "Share of profiled kernel time bound by compute, memory or latency (Nsight Compute).",
         "memory in decode, compute in prefill.",
         "latency at the top: small or serial kernels.",
+        Limit("ProfiledLatencyLimit", "share", bar="latency"),
+        Limit("ProfiledOccupancyLimit", "share", bar="latency"),
+        Limit("ProfiledDramLimit", "share", bar="memory"),
+        Limit("ProfiledCacheLimit", "share", bar="memory"),
     )
     profiled = _numbers(
         "Profiled kernels, of peak",
@@ -227,15 +254,39 @@ def _trace() -> Row:
     )
     return Row(
         "From the newest trace, and what only some engines tell",
-        ((gaps, classes, share), (events, bound, profiled), (_passes(),)),
+        ((gaps, classes, share), (events, bound, profiled), (_age(), _passes())),
         collapsed=True,
     )
 
 
-def _numbers(title: str, unit: str, names: Mapping[str, str], shows: str, normal: str, act: str) -> Panel:
-    expr = named([(words, f"max ({sel(_T + name)})") for words, name in names.items()])
+def _numbers(
+    title: str,
+    unit: str,
+    names: Mapping[str, str],
+    shows: str,
+    normal: str,
+    act: str,
+    limits: tuple[Limit, ...] = (),
+    signs: tuple[Sign, ...] = (),
+) -> Panel:
+    query = Query(named([(words, f"max ({sel(_T + name)})") for words, name in names.items()]), "{{what}}")
     top = 1.0 if unit == "percentunit" else None
-    return Panel("bars", title, (Query(expr, "{{what}}"),), unit, shows, normal, act, width=8, top=top, empty=_NO_TRACE)
+    return Panel("bars", title, (query,), unit, shows, normal, act, width=8, limits=limits, signs=signs, top=top, empty=_NO_TRACE)
+
+
+def _age() -> Panel:
+    fresh = amount("TraceGapLimit", "fresh_seconds", "seconds")
+    return Panel(
+        "timeseries",
+        "Age of the newest trace",
+        (Query(sel(_T + "age_seconds"), POD_NAME),),
+        facts.unit(_T + "age_seconds"),
+        shows=f"Time since the newest trace was recorded; rules about traces speak only of those younger than {fresh}.",
+        normal="whatever you need; a trace costs the engine some speed while it is recorded.",
+        act="too old to be judged: heptascope capture records a new one.",
+        width=8,
+        empty=_NO_TRACE,
+    )
 
 
 def board() -> Board:

@@ -6,7 +6,7 @@ from typing import Final
 
 from boards import facts
 from boards.common import state_row, uid
-from boards.limits import Limit
+from boards.limits import Limit, Sign, number
 from boards.panel import Board, Panel, Query, Row
 from boards.promql import ENGINE_NAME, GPU_NAME, RANK, by, mean, of_model, rate, sel
 from boards.variables import PLACES
@@ -15,6 +15,7 @@ from heptascope.model import Layer
 _E: Final = "heptascope_engine_"
 _CAPACITY: Final = sel(_E + "kv_cache_capacity_tokens")
 _HELD: Final = f"{sel(_E + 'kv_cache_usage_ratio')} * {_CAPACITY}"
+_LONGEST: Final = number("KVCacheSmallerThanRequest", "requests")
 _PROMPT: Final = f"({mean(_E + 'prompt_length_tokens')})"
 _AGAIN: Final = f"({rate(_E + 'recomputed_tokens_total')} or {rate(_E + 'preemptions_total')} * {sel(_E + 'kv_cache_tokens_per_sequence')})"
 _QUERIED: Final = f"sum by ({by(RANK)}) ({rate(_E + 'prefix_cache_queried_tokens_total')})"
@@ -42,12 +43,20 @@ def _room() -> Row:
             Query(of_model(_HELD), f"held · {ENGINE_NAME}"),
             Query(of_model(demand), f"wanted · {ENGINE_NAME}"),
             Query(of_model(_CAPACITY), f"capacity · {ENGINE_NAME}", dashed=True),
+            Query(of_model(f"{_LONGEST} * {sel(_E + 'model_length_limit')}"), f"longest request · {ENGINE_NAME}", dashed=True),
         ),
         "short",
-        shows="KV tokens of running requests; those plus a mean prompt for each waiting one; and all that fit.",
-        normal="wanted equals held: nobody waits.",
-        act="wanted above the dashed line: they wait for the cache. Wanted above held but below it: see Scheduling.",
+        shows=(
+            "KV tokens of running requests; those plus a mean prompt for each waiting one; all that fit; "
+            "and what the longest request that is allowed would take."
+        ),
+        normal="wanted equals held: nobody waits. The longest request lies far below the capacity.",
+        act="wanted above the capacity: they wait for the cache. Wanted above held but below it: see Scheduling.",
         width=8,
+        signs=(
+            Sign("KVCapacityLimit", "wanted above the capacity"),
+            Sign("KVCacheSmallerThanRequest", "the capacity below the longest request"),
+        ),
     )
     cap = f"{sel(_E + 'sequence_limit')} * {sel(_E + 'kv_cache_tokens_per_sequence')} / {_CAPACITY}"
     sizing = Panel(
@@ -65,6 +74,12 @@ def _room() -> Row:
     return Row("Is there room?", ((usage, tokens, sizing),))
 
 
+def _collapsed() -> str:
+    """Return the hit ratio below which it has collapsed, by what it was a day before."""
+    before = f"{sel(_E + 'prefix_cache_hit_ratio')} offset 1d"
+    return f"{number('PrefixCacheCollapsed', 'fall')} * ({before} > {number('PrefixCacheCollapsed', 'worth')})"
+
+
 def _reuse() -> Row:
     hits = Panel(
         "timeseries",
@@ -74,12 +89,14 @@ def _reuse() -> Row:
             Query(
                 of_model(f"clamp_min({_HIT} - on ({by(RANK)}) ({_AGAIN}), 0) / ({_QUERIED} > 0)"), f"without recomputation · {ENGINE_NAME}"
             ),
+            Query(of_model(_collapsed()), f"collapsed below this, by the day before · {ENGINE_NAME}", dashed=True),
         ),
         "percentunit",
         shows="Prompt tokens found in the prefix cache, and the same without what preempted requests may find of their own blocks.",
         normal="both lines equal. The height is your prompts': 0 for unrelated ones, 50 to 95 % with shared system prompts.",
         act="the lines apart: preemption flatters the reported ratio, a fault and not reuse. A fall of both: other prompts, or evictions.",
         width=8,
+        signs=(Sign("PrefixCacheCollapsed", "as reported below the dashed line of its engine"),),
         limits=(Limit("RecomputeHits", "ratio"),),
         top=1.0,
         empty="No prompts were looked up, or prefix caching is off.",
@@ -126,7 +143,10 @@ def _losses() -> Row:
         normal="0.",
         act="fewer sequences at once (--max-num-seqs), or more cache.",
         width=8,
-        limits=(Limit("KVCachePreemption", "preemptions_per_second", unit=""),),
+        limits=(
+            Limit("KVCachePreemption", "preemptions_per_second", unit="/s"),
+            Limit("KVCapacityLimit", "preemptions_per_second", unit="/s"),
+        ),
     )
     again = Panel(
         "timeseries",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from boards import facts
-from boards.common import EACH_ENGINE, state_row, uid
-from boards.limits import Limit
+from boards.common import EACH_ENGINE, gpu_panel, load_panel, state_row, uid
+from boards.limits import Limit, Sign, amount, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, POD_NAME, by, mean, of_model, quantile, rate, sel
+from boards.promql import ENGINE_NAME, POD_NAME, RANK, by, mean, of_model, quantile, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -21,8 +21,13 @@ _NO_PROBE: Final = "Needs the in-engine probe (heptascope[vllm-probe])."
 _ENGINE: Final = f"{POD_NAME} {{{{engine}}}}"
 
 
+def _state() -> Row:
+    full = "running at the dashed line of its engine while requests wait and the cache is not full"
+    return state_row(Layer.SCHEDULING, load_panel(signs=(Sign("SequenceCapLimit", full), Sign("SequenceCapReached", full))), gpu_panel())
+
+
 def _steps() -> Row:
-    step, host = sel(_E + "step_seconds"), sel(_E + "step_host_seconds")
+    step, host, slower = sel(_E + "step_seconds"), sel(_E + "step_host_seconds"), number("StepTimeRegression", "factor")
     split = Panel(
         "timeseries",
         "Step time: GPU and host",
@@ -30,6 +35,7 @@ def _steps() -> Row:
             Query(f"avg ({of_model(f'clamp_min({step} - {host}, 0)')})", "GPU"),
             Query(f"avg ({of_model(host)})", "host"),
             Query(of_model(step), f"whole step · {ENGINE_NAME}", dashed=True),
+            Query(of_model(f"{slower} * {step} offset 1d"), f"{slower} times the day before · {ENGINE_NAME}", dashed=True),
         ),
         facts.unit(_E + "step_seconds"),
         shows="Mean step of all chosen engines: the part with a kernel on the GPU, and the part without. Dashed: each engine's own.",
@@ -37,6 +43,7 @@ def _steps() -> Row:
         act="a large host part: see the row about the host. A growing GPU part: larger batch, longer contexts, a slower card (Hardware).",
         width=12,
         stacked=True,
+        signs=(Sign("StepTimeRegression", f"whole step above {slower} times the day before, at no more load"),),
         empty="Defined only while requests run.",
     )
     gap = Panel(
@@ -67,7 +74,8 @@ def _batch() -> Row:
         shows="How many tokens a step works on, and how many it may.",
         normal="decode: about one for each running request; prefill fills the budget.",
         act="at the dashed line with a queue and idle tensor cores: raise the token budget (--max-num-batched-tokens).",
-        width=8,
+        width=6,
+        signs=(Sign("TokenBudgetLimit", f"mean above {amount('TokenBudgetLimit', 'filled')} of the dashed line, with requests waiting"),),
         empty="The engine does not count its steps or their tokens.",
     )
     queue = Panel(
@@ -81,7 +89,7 @@ def _batch() -> Row:
         shows="Time from arrival to scheduling. The quantile is no finer than the engine's buckets; the first often ends at 0.3 s.",
         normal="milliseconds.",
         act="the panel Requests in the engine tells what they wait for; the queue of users comes out as time to the first token.",
-        width=8,
+        width=6,
         empty="No requests in this time, or the engine has no such histogram.",
     )
     gaps = Panel(
@@ -96,11 +104,36 @@ def _batch() -> Row:
         shows="Gaps between the tokens of a stream. Long prompts that take whole steps pull mean and p99 away from the median.",
         normal="mean near the median, p99 within ten times of it.",
         act="smaller prefill chunks (a smaller token budget), or prefill and decode on servers of their own.",
-        width=8,
+        width=6,
         limits=(Limit("PrefillStarvesDecode", "slow_seconds", unit="seconds"),),
         empty="No tokens in this time, or the engine has no histogram of them.",
     )
-    return Row("Batch and queue", ((tokens, queue, gaps),))
+    return Row("Batch and queue", ((tokens, queue, _growth(), gaps),))
+
+
+def _growth() -> Panel:
+    finished = f"sum by ({by(RANK)}) ({rate(_E + 'requests_finished_total')})"
+    return Panel(
+        "timeseries",
+        "Growth of the queue",
+        (
+            Query(of_model(f"clamp_min(deriv({sel(_E + 'requests_waiting')}[$__rate_interval]), 0)"), f"growth · {ENGINE_NAME}"),
+            Query(
+                of_model(f"{number('Overload', 'growth_share')} * {finished}"),
+                f"allowed · {ENGINE_NAME}",
+                dashed=True,
+            ),
+        ),
+        "reqps",
+        shows=(
+            "By how many requests the queue grows each second, and by how many it may: "
+            f"{amount('Overload', 'growth_share')} of those that finish."
+        ),
+        normal="0; above the lines for moments only.",
+        act="above both lines for minutes more arrives than can be done: more replicas, or shed load.",
+        width=6,
+        limits=(Limit("Overload", "growth_per_second", unit="/s"), Limit("QueueGrowing", "growth_per_second", unit="/s")),
+    )
 
 
 def _host() -> Row:
@@ -215,6 +248,6 @@ def board() -> Board:
         "heptascope / 4 Scheduling",
         "Does the engine's loop keep the GPU fed, and do requests get into the batch?",
         (*PLACES, "engine", "gpu"),
-        (state_row(Layer.SCHEDULING), _steps(), _batch(), _host(), _inside()),
+        (_state(), _steps(), _batch(), _host(), _inside()),
         layer=Layer.SCHEDULING,
     )

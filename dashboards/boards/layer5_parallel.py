@@ -28,7 +28,9 @@ def _balance() -> Row:
         normal="all GPUs of a group within a few per cent of each other.",
         act="one GPU above the others: it is the straggler, and they wait for it in collectives. All low and busy: pipeline bubbles.",
         width=6,
-        limits=(Limit("PipelineBubble", "sm_active", below=True, of="pipeline stages that look busy,"),),
+        limits=tuple(
+            Limit(rule, "sm_active", below=True, of="pipeline stages that look busy,") for rule in ("PipelineBubble", "PipelineBubbleLimit")
+        ),
         top=1.0,
         empty=_ONE_GPU,
     )
@@ -42,7 +44,7 @@ def _balance() -> Row:
         normal="0 to 4 %; 0 for an engine on one GPU.",
         act="above the line find what makes one GPU slow: clock, heat, a neighbour, uneven experts.",
         width=6,
-        limits=(Limit("StragglerRank", "sm_spread"),),
+        limits=(Limit("StragglerRank", "sm_spread"), Limit("StragglerLimit", "sm_spread")),
         empty="Which GPU serves which rank is not known here.",
     )
     kernels = Panel(
@@ -173,9 +175,9 @@ def _transfers() -> tuple[Panel, ...]:
 
 
 def _trace() -> Row:
-    def bars(title: str, name: str, shows: str, normal: str, act: str) -> Panel:
+    def bars(title: str, name: str, shows: str, normal: str, act: str, limit: Limit) -> Panel:
         query = Query(f"max by (trace_rank) ({sel('heptascope_trace_' + name)})", "rank {{trace_rank}}")
-        return Panel("bars", title, (query,), "percentunit", shows, normal, act, width=8, top=1.0, empty=_NO_TRACE)
+        return Panel("bars", title, (query,), "percentunit", shows, normal, act, width=8, limits=(limit,), top=1.0, empty=_NO_TRACE)
 
     exposed = bars(
         "Collectives without compute beside them",
@@ -183,6 +185,7 @@ def _trace() -> Row:
         "Share of the newest trace in which a collective ran and nothing else.",
         "below 10 %.",
         "a slow link, or one rank that comes late (next panel).",
+        Limit("TraceCommunicationLimit", "exposed", of="every rank"),
     )
     waits = bars(
         "Waiting for the last rank",
@@ -190,6 +193,7 @@ def _trace() -> Row:
         "Time that each rank waits in collectives for the last one.",
         "a few per cent on all ranks.",
         "the rank that waits least is the straggler.",
+        Limit("TraceStraggler", "wait", of="what a rank waits longer than the straggler,"),
     )
     bubble = bars(
         "Pipeline bubbles",
@@ -197,6 +201,7 @@ def _trace() -> Row:
         "Share of the run in which the rank computed nothing while another did.",
         "below 20 %; no pipeline: 0.",
         "more requests in flight, or fewer stages.",
+        Limit("TraceBubbles", "bubble"),
     )
     return Row("Transfers between engines, and the newest trace", (_transfers(), (exposed, waits, bubble)), collapsed=True)
 

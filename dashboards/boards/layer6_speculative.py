@@ -6,9 +6,9 @@ from typing import Final
 
 from boards import facts
 from boards.common import state_row, uid
-from boards.limits import GREEN, GREY, Limit
+from boards.limits import GREEN, GREY, Limit, Sign, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, RANK, by, of_model, rate, sel
+from boards.promql import ENGINE_NAME, RANK, by, of_model, rate, sel, worst
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -31,6 +31,16 @@ def _break_even() -> str:
     return f"{p} / (1 + ({k}) * (1 - {p}))"
 
 
+def _collapsed() -> str:
+    """Return the acceptance below which it has collapsed, by what it was a day before."""
+    return f"{number('AcceptanceCollapsed', 'fall')} * {sel(_E + 'spec_acceptance_ratio')} offset 1d"
+
+
+def _speculating(expr: str) -> str:
+    """Return `expr` for engines that speculate: those of the others would only hide them."""
+    return of_model(f"({expr})\nand on ({by(RANK)}) ({sel(_E + 'speculation_enabled')} == 1 or {_DRAFTED} > 0)")
+
+
 def _pays() -> Row:
     acceptance = Panel(
         "timeseries",
@@ -38,12 +48,14 @@ def _pays() -> Row:
         (
             Query(of_model(sel(_E + "spec_acceptance_ratio")), f"accepted · {ENGINE_NAME}"),
             Query(of_model(_break_even()), f"break-even of verifying · {ENGINE_NAME}", dashed=True),
+            Query(of_model(_collapsed()), f"collapsed below this, by the day before · {ENGINE_NAME}", dashed=True),
         ),
         facts.unit(_E + "spec_acceptance_ratio"),
         shows="Accepted over drafted tokens, and the acceptance from which on verifying pays at the present load on the tensor cores.",
         normal="well above the dashed line; it rises with the batch, because verifying is free only while tensor cores idle.",
         act="below it speculation slows the server down: fewer drafted tokens, another drafter, or off. Acceptance alone says nothing.",
-        width=12,
+        width=8,
+        signs=(Sign("AcceptanceCollapsed", "accepted below what it must not fall under by the day before"),),
         limits=(Limit("SpeculationBelowBreakEven", "acceptance", below=True),),
         top=1.0,
         empty=_OFF,
@@ -59,10 +71,10 @@ def _pays() -> Row:
         shows="Tokens for each request and step, the one that the model itself makes included.",
         normal="2 to 4; 1 is what a step yields without speculation.",
         act="near 1: nothing is won, and drafting still costs.",
-        width=12,
+        width=8,
         empty=_OFF,
     )
-    return Row("Does it pay?", ((acceptance, length),))
+    return Row("Does it pay?", ((acceptance, length, _tensor()),))
 
 
 def _drafts() -> Row:
@@ -106,7 +118,7 @@ def _drafts() -> Row:
         (
             Query(of_model(_DRAFTED), f"drafted · {ENGINE_NAME}"),
             Query(of_model(rate(_E + "spec_accepted_tokens_total")), f"accepted · {ENGINE_NAME}"),
-            Query(of_model(rate(_E + "generation_tokens_total")), f"generated · {ENGINE_NAME}", dashed=True),
+            Query(_speculating(rate(_E + "generation_tokens_total")), f"generated · {ENGINE_NAME}", dashed=True),
         ),
         "count:tokens/s",
         shows="What the drafter proposes, what of it is kept, and all that is generated.",
@@ -120,54 +132,63 @@ def _drafts() -> Row:
 
 def _cost() -> Row:
     enabled = Panel(
-        "stat",
-        "Speculation",
-        (Query(f"1 + max by ({by(RANK)}) ({of_model(sel(_E + 'speculation_enabled'))})", ENGINE_NAME),),
+        "timeline",
+        "Speculation on or off",
+        (
+            Query(
+                f"1 + max by ({by(RANK)}) ({of_model(sel(_E + 'speculation_enabled'))})\n"
+                f"and on ({by(RANK)}) {worst(20, sel(_E + 'speculation_enabled'), RANK)}",
+                ENGINE_NAME,
+            ),
+        ),
         "short",
-        shows="Whether speculative decoding is configured.",
+        shows="Whether speculative decoding is configured; of more than twenty engines, those that speculate first.",
         normal="as you meant it.",
         act="compare tokens per second and the gap between tokens with and without, at your load.",
-        width=6,
+        width=8,
         states=(("off", GREY), ("on", GREEN)),
         empty="Not known for this engine.",
     )
     step = Panel(
         "timeseries",
         facts.title(_E + "step_seconds"),
-        (Query(of_model(sel(_E + "step_seconds")), ENGINE_NAME),),
+        (Query(_speculating(sel(_E + "step_seconds")), ENGINE_NAME),),
         facts.unit(_E + "step_seconds"),
         shows="Mean step, drafting and verifying included.",
         normal="somewhat longer than without speculation.",
         act="longer by more than the tokens that a step yields: it does not pay.",
-        width=6,
-        empty="Defined only while requests run.",
+        width=8,
+        empty="Speculation is off, or no requests run.",
     )
     gap = Panel(
         "timeseries",
         "Host gap while drafting",
-        (Query(of_model(sel(_E + "step_host_gap_ratio")), ENGINE_NAME),),
+        (Query(_speculating(sel(_E + "step_host_gap_ratio")), ENGINE_NAME),),
         facts.unit(_E + "step_host_gap_ratio"),
         shows="Share of a step in which the GPU had no kernel; drafting on the host shows here.",
         normal="below 30 %.",
         act="above the line the drafter is the limit: fewer drafted tokens, or one that runs on the GPU with graphs.",
-        width=6,
+        width=8,
         limits=(Limit("SpeculationHostBound", "gap"),),
         top=1.0,
-        empty="Defined only while requests run, for an engine whose GPUs are known.",
+        empty="Speculation is off, no requests run, or the engine's GPUs are not known.",
     )
-    tensor = Panel(
+    return Row("What does it cost?", ((enabled, step, gap),))
+
+
+def _tensor() -> Panel:
+    return Panel(
         "timeseries",
         "Load on the tensor cores",
-        (Query(of_model(_TENSOR), ENGINE_NAME),),
+        (Query(_speculating(_TENSOR), ENGINE_NAME),),
         "percentunit",
         shows="Use of the tensor cores, of what they can reach. While it is low, verifying is nearly free.",
         normal="below the line in decode.",
         act="above it every rejected token takes the place of a real one: speculate less at large batches.",
-        width=6,
+        width=8,
         limits=(Limit("SpeculationAtLargeBatch", "tensor_pressure"), Limit("DraftPositionsUnpaid", "tensor_pressure")),
-        empty="No GPU here with profiling counters, or its engine is not known.",
+        empty="Speculation is off, no GPU here has profiling counters, or its engine is not known.",
     )
-    return Row("What does it cost?", ((enabled, step, gap, tensor),))
 
 
 def board() -> Board:

@@ -6,9 +6,9 @@ from typing import Final
 
 from boards import facts
 from boards.common import EACH_ENGINE, state_row, uid
-from boards.limits import Limit, number
+from boards.limits import Limit, Sign, amount, number
 from boards.panel import Board, Panel, Query, Row
-from boards.promql import ENGINE_NAME, POD_NAME, RANK, by, mean, mean_of_all, named, of_model, quantile, rate, sel
+from boards.promql import DEPLOYMENT, ENGINE_NAME, POD_NAME, RANK, by, mean, mean_of_all, named, of_model, quantile, rate, sel
 from boards.variables import PLACES
 from heptascope.model import Layer
 
@@ -20,20 +20,21 @@ _PHASES: Final = ("queue_time", "prefill_time", "decode_time")
 
 def _latency(title: str, metric: str, objective: str, rule: str, normal: str, act: str, more: tuple[str, ...] = ()) -> Panel:
     """Return quantiles of a latency with its objective."""
-    objectives = f"max by ({by(RANK)}) ({sel(_E + 'slo_seconds', latency=objective)})"
+    objectives = of_model(f"max by ({by(RANK)}) ({sel(_E + 'slo_seconds', latency=objective)})")
     tail = number(rule, "quantile")
     return Panel(
         "timeseries",
         title,
         (
             *(Query(of_model(quantile(q, _E + metric)), f"p{float(q) * 100:.0f} · {ENGINE_NAME}") for q in dict.fromkeys((*more, tail))),
-            Query(of_model(objectives), f"objective · {ENGINE_NAME}", dashed=True),
+            Query(f"max by ({by(DEPLOYMENT)}) ({objectives})", "objective {{namespace}} {{workload}}", dashed=True),
         ),
         facts.unit(_E + metric),
-        shows=f"Quantiles over each step, and the objective; [{rule}](${{runbooks}}/{rule}.md) compares p{float(tail) * 100:.0f} with it.",
+        shows="Quantiles over each step, and the objective of each deployment.",
         normal=normal,
         act=act,
         width=8,
+        signs=(Sign(rule, f"p{float(tail) * 100:.0f} above the dashed objective of its engine"),),
         empty=_NO_REQUESTS,
     )
 
@@ -75,7 +76,7 @@ def _breakdown() -> Row:
     parts = Panel(
         "timeseries",
         "Where a request's time goes",
-        tuple(Query(expr, name) for expr, name in zip((*means, outside), names, strict=True)),
+        (Query(named(list(zip(names, (*means, outside), strict=True))), "{{what}}"),),
         facts.unit(_E + "e2e_latency_seconds"),
         shows=(
             "Mean of finished requests of all chosen engines between five times: arrival, queue, scheduling, first token, last token. "
@@ -96,7 +97,7 @@ def _breakdown() -> Row:
         normal="below 12 %.",
         act="above the line: a full API server (row about the front end), slow tokenising, grammar compilation.",
         width=8,
-        limits=(Limit("FrontendSaturated", "share"), Limit("FrontendLimit", "share")),
+        limits=tuple(Limit(rule, "share") for rule in ("FrontendSaturated", "FrontendSlow", "FrontendLimit")),
         top=1.0,
         empty=_NO_REQUESTS,
     )
@@ -104,7 +105,7 @@ def _breakdown() -> Row:
 
 
 def _requests() -> Row:
-    status, ended, refused = _E + "http_requests_total", _E + "requests_finished_total", _E + "requests_rejected_total"
+    status, ended, refused = (_E + name for name in ("http_requests_total", "requests_finished_total", "requests_rejected_total"))
     answers = Panel(
         "timeseries",
         "Answers by status",
@@ -113,7 +114,7 @@ def _requests() -> Row:
         shows="HTTP answers each second, of all chosen engines.",
         normal="nearly all 2xx.",
         act="5xx: the engine's log, GPU health. 4xx: clients, most often prompts beyond the length limit.",
-        width=8,
+        width=6,
         stacked=True,
         empty="The engine does not count its HTTP answers.",
     )
@@ -121,31 +122,69 @@ def _requests() -> Row:
         "timeseries",
         "How requests end",
         (
-            Query(f"sum by (reason) ({rate(ended)})", "{{reason}}"),
-            Query(f"sum by (reason) ({rate(refused)})", "refused: {{reason}}"),
+            Query(
+                f'sum by (reason) ({rate(ended)})\nor label_join(sum by (reason) ({rate(refused)}), "reason", ": ", "refused", "reason")',
+                "{{reason}}",
+            ),
         ),
         "reqps",
         shows="Requests that ended on all chosen engines, by reason, and those that were turned away.",
         normal="stop and length; no abort, no error, none refused.",
         act="abort: clients gave up, was it too slow? Refused: the queue limit.",
-        width=8,
+        width=6,
         stacked=True,
     )
+    return Row("How do requests end?", ((answers, reasons, _lost(), _attempts()),))
+
+
+def _of_engine(counter: str, **fixed: str) -> str:
+    return f"sum by ({by(EACH_ENGINE)}) ({rate(_E + counter, **fixed)})"
+
+
+def _lost() -> Panel:
+    status = _E + "http_requests_total"
     every = f"sum by ({by(EACH_ENGINE)}) ({rate(status)}) > 0"
     failed = f"sum by ({by(EACH_ENGINE)}, status) ({rate(status, status='=~4xx|5xx')}) / on ({by(EACH_ENGINE)}) group_left () ({every})"
-    errors = Panel(
+    ended = f"({_of_engine('requests_finished_total')} > 0)"
+    parts = {"aborted": _of_engine("requests_finished_total", reason="abort"), "refused": _of_engine("requests_rejected_total")}
+    return Panel(
         "timeseries",
-        "Share of answers that fail",
-        (Query(failed, f"{{{{status}}}} · {_ENGINE}"),),
+        "Share of requests that fail",
+        (
+            Query(failed, f"{{{{status}}}} · {_ENGINE}"),
+            Query(named([(words, f"{part} / {ended}") for words, part in parts.items()]), f"{{{{what}}}} · {_ENGINE}"),
+        ),
         "percentunit",
-        shows="Answers with an error of the server (5xx), and with one of the client (4xx).",
+        shows=(
+            "Of the answers, those with an error of the server (5xx) and of the client (4xx); "
+            "and aborted and refused requests, as shares of those that ended."
+        ),
         normal="0.",
         act="5xx above its line wakes someone; see the runbook EngineErrors.",
-        width=8,
-        limits=(Limit("EngineErrors", "error_share", of="5xx"), Limit("ClientErrors", "error_share", of="4xx")),
-        empty="No answer failed, or the engine does not count its HTTP answers.",
+        width=6,
+        limits=(
+            Limit("EngineErrors", "error_share", of="5xx"),
+            Limit("ClientErrors", "error_share", of="4xx"),
+            Limit("ClientAborts", "lost_share", of="aborted"),
+            Limit("Rejections", "rejected_share", of="refused"),
+        ),
+        empty="No request failed, or the engine counts neither answers nor endings.",
     )
-    return Row("How do requests end?", ((answers, reasons, errors),))
+
+
+def _attempts() -> Panel:
+    return Panel(
+        "timeseries",
+        "Answers for each finished request",
+        (Query(f"{_of_engine('http_requests_total')} / ({_of_engine('requests_finished_total')} > 0)", _ENGINE),),
+        "short",
+        shows="HTTP answers of the engine over the requests that it finished.",
+        normal="1, and a little more where clients ask for the list of models.",
+        act="above the line with failures beside it clients try again and add load: let them wait longer between attempts.",
+        width=6,
+        limits=(Limit("RetriesAndTimeouts", "attempts", unit="", of="with answers that fail,"),),
+        empty="No request finished, or the engine does not count its HTTP answers.",
+    )
 
 
 def _front() -> Row:
@@ -211,10 +250,24 @@ def _more() -> Row:
     deferred = Panel(
         "timeseries",
         facts.title(_E + "requests_deferred"),
-        (Query(of_model(sel(_E + "requests_deferred")), ENGINE_NAME),),
+        (
+            Query(of_model(sel(_E + "requests_deferred")), ENGINE_NAME),
+            Query(
+                of_model(
+                    f"{number('AdapterSwitching', 'running_share')} * {sel(_E + 'requests_running')}"
+                    f" and on ({by(RANK)}) {sel(_E + 'requests_deferred')} > {number('AdapterSwitching', 'deferred')}"
+                ),
+                f"{amount('AdapterSwitching', 'running_share')} of running · {ENGINE_NAME}",
+                dashed=True,
+            ),
+        ),
         "short",
-        shows="Waiting requests that are held back for another cause than room: an adapter slot, a KV transfer, a grammar.",
+        shows=(
+            "Waiting requests that are held back for another cause than room: an adapter slot, a KV transfer, a grammar; "
+            "and, where there are any, the share of the running ones from which on that is too many."
+        ),
         normal="0.",
+        signs=(Sign("AdapterSwitching", "deferred above the dashed line of its engine"),),
         act="more adapter slots (--max-loras), or fewer adapters per server.",
         width=8,
         empty="The engine does not tell why requests wait.",

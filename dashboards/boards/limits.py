@@ -70,8 +70,12 @@ class Line(Protocol):
     def below(self) -> bool:
         """Whether the values under it are meant."""
 
-    def words(self) -> str:
-        """Return what it means."""
+    @property
+    def bar(self) -> str:
+        """The only bar of a panel of bars that it colours; "": all."""
+
+    def words(self, what: str = "line") -> str:
+        """Return what it means; `what` is how it is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,9 @@ class Mark:
     color: str
     about: str
     below: bool = False
+    bar: str = ""
 
-    def words(self) -> str:
+    def words(self, what: str = "line") -> str:  # noqa: ARG002  # what it says names the colour already
         """Return what the line means."""
         return self.about
 
@@ -92,7 +97,7 @@ class Mark:
 class Limit:
     """One threshold of one rule on a panel. `below`: the rule fires under it. `unit` is the signal table's, for the words.
 
-    `of` names the line or lines that are meant, where a panel has others too.
+    `of` names the line or lines that are meant, where a panel has others too; `bar` the only bar of a panel of bars that it colours.
     """
 
     rule: str
@@ -100,6 +105,7 @@ class Limit:
     below: bool = False
     unit: str = "ratio"
     of: str = ""
+    bar: str = ""
 
     @property
     def value(self) -> float:
@@ -112,12 +118,34 @@ class Limit:
         rule = _known()[self.rule]
         return BLUE if rule.limiter else _SEVERITY[rule.severity]
 
-    def words(self) -> str:
+    def words(self, what: str = "line") -> str:
         """Return what the line means, with a link to the rule's runbook if it has one."""
-        rule = _known()[self.rule]
-        name = self.rule if rule.limiter else f"[{self.rule}](${{runbooks}}/{self.rule}.md)"
-        side = f"{self.of} {'below' if self.below else 'above'}".strip()
-        return f"{self.color} line, {side} {units.text(self.value, self.unit)}: {name}. {rule.summary}"
+        side = f"{self.of or self.bar} {'below' if self.below else 'above'}".strip()
+        return f"{self.color} {what}, {side} {units.text(self.value, self.unit)}: {_named(self.rule)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A rule that a panel shows otherwise than by a line at one height. `when`: what of the panel is the sign of it."""
+
+    rule: str
+    when: str
+
+    def words(self) -> str:
+        """Return what the sign means, with a link to the rule's runbook if it has one. Raises KeyError for an unknown rule."""
+        return f"{self.when}: {_named(self.rule)}"
+
+
+def _named(rule: str) -> str:
+    """Return a rule's name, with a link to its runbook if it has one, and its summary."""
+    known = _known()[rule]
+    name = rule if known.limiter else f"[{rule}](${{runbooks}}/{rule}.md)"
+    return f"{name}. {known.summary}"
+
+
+def amount(rule: str, name: str, unit: str = "ratio") -> str:
+    """Return a threshold as text for people."""
+    return units.text(threshold(rule, name), unit)
 
 
 def steps(lines: Sequence[Line], base: str = CLEAR) -> list[Threshold]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from boards import facts
-from boards.limits import Line
+from boards.limits import Line, Sign
 
 Kind = Literal["timeseries", "stat", "timeline", "table", "bars"]
 State = tuple[str, str]
 """Text and colour of one state of a timeline."""
+
+_DRAWN_AS: Final = {"bars": "bar", "stat": "number", "table": "number"}
+"""What a threshold colours where it is no line."""
 
 NO_DATA: Final = "No data. The board heptascope / Exporter says which signal is missing, and why."
 
@@ -46,8 +49,9 @@ class Panel:
     """One panel.
 
     `shows` says what it shows, `normal` what is normal, `act` what to do otherwise; the meaning of each signal and of each line
-    is added from the signal table and the catalogue. `states` are the codes from 1 on. `empty` stands where nothing can be drawn.
-    `top` fixes the upper end of the axis, `log` makes it logarithmic. `links` are pairs of title and URL on each series.
+    is added from the signal table and the catalogue. `signs` are rules that show otherwise than by a line. `states` are the codes
+    from 1 on. `empty` stands where nothing can be drawn. `top` fixes the upper end of the axis, `log` makes it logarithmic.
+    `links` are pairs of title and URL on each series.
     """
 
     kind: Kind
@@ -59,6 +63,7 @@ class Panel:
     act: str
     width: int = 12
     limits: tuple[Line, ...] = ()
+    signs: tuple[Sign, ...] = ()
     empty: str = NO_DATA
     states: tuple[State, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -79,11 +84,18 @@ class Panel:
     def description(self) -> str:
         """Return the text behind the panel's "i"."""
         parts = [self.shows, f"**Normal:** {self.normal}", f"**Otherwise:** {self.act}"]
-        lines = list(dict.fromkeys(limit.words() for limit in (*self.limits, *(x for c in self.columns for x in c.limits))))
-        parts += ["**Lines:**\n" + "\n".join(f"- {line}" for line in lines)] if lines else []
-        meanings = list(facts.meanings(query.expr for query in self.queries))
-        parts += ["**Signals:**\n" + "\n".join(f"- {line}" for line in meanings)] if meanings else []
+        what = _DRAWN_AS.get(self.kind, "line")
+        limits = (*self.limits, *(limit for column in self.columns for limit in column.limits))
+        parts += _listed("Lines", [limit.words(what) for limit in limits])
+        parts += _listed("Rules", [sign.words() for sign in self.signs])
+        parts += _listed("Signals", facts.meanings(query.expr for query in self.queries))
         return "\n\n".join(parts)
+
+
+def _listed(title: str, lines: Iterable[str]) -> list[str]:
+    """Return one part of a description: a list under a title, or nothing."""
+    items = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
+    return [f"**{title}:**\n{items}"] if items else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from boards.board import without_menu
 from boards.every import files
 from boards.limits import Limit, Mark, steps
 from boards.panel import Panel, Query
+from boards.undrawn import undrawn
 from heptascope.model import Layer
 from heptascope.rules.load import load
 from heptascope.rules.rule import Rule
-from support.boards import FOLDER, boards, panels
+from support.boards import FOLDER, Object, boards, panels
 
+NAMES = {rule.name: rule for rule in load()}
 each_board = pytest.mark.parametrize("uid", sorted(boards()))
 
 
@@ -73,7 +76,7 @@ def test_files_are_small_enough_for_a_configmap() -> None:
     assert all(len(text.encode()) < 200_000 for text in files().values())
 
 
-def test_lines_follow_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_follow_the_catalogue() -> None:
     """A threshold's number and colour are those of its rule, whatever they are."""
     rules = {rule.name: rule for rule in load()}
     for name, color in (("PowerBrake", "red"), ("KVCachePreemption", "orange"), ("PcieReplays", "yellow"), ("PowerCapLimit", "blue")):
@@ -84,12 +87,41 @@ def test_lines_follow_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
         assert rules[name].summary in line.words()
 
 
-def test_every_rule_with_a_line_of_its_own_has_one() -> None:
-    """Each board draws thresholds of its layer's rules."""
-    for layer in Layer:
-        names = {rule.name for rule in load() if rule.layer is layer}
-        text = json.dumps(boards()[f"heptascope-{layer}"])
-        assert 2 <= sum(name in text for name in names), layer
+def described(panel: Object) -> set[str]:
+    """Return the rules that a panel's description names for its lines and for its other signs."""
+    lists = re.findall(r"^\*\*(?:Lines|Rules):\*\*\n((?:- .*\n?)+)", panel["description"], flags=re.MULTILINE)
+    lines = [line for found in lists for line in found.splitlines()]
+    return {name for line in lines for name in NAMES if f": [{name}](" in line or f": {name}. " in line}
+
+
+def drawn(layer: Layer) -> list[tuple[str, Object]]:
+    """Return each rule that a layer's board draws, with the panel; the table of findings draws nothing."""
+    found = (panel for panel in panels(boards()[f"heptascope-{layer}"]) if panel["type"] != "table")
+    return [(name, panel) for panel in found for name in sorted(described(panel))]
+
+
+@pytest.mark.parametrize("layer", Layer)
+def test_every_rule_is_drawn_on_its_layers_board_or_listed_with_a_reason(layer: Layer) -> None:
+    """A layer's rules are those that its board draws and those that are listed; none is both, and the table names the listed ones."""
+    rules = {rule.name for rule in load() if rule.layer is layer}
+    shown, listed = {name for name, _ in drawn(layer)} & rules, rules & undrawn().keys()
+    assert (rules, set()) == (shown | listed, shown & listed)
+    assert listed == {name for panel in panels(boards()[f"heptascope-{layer}"]) if panel["type"] == "table" for name in described(panel)}
+
+
+def test_the_list_of_rules_that_are_not_drawn_has_reasons_for_rules_that_exist() -> None:
+    """Each entry is a rule of the catalogue, and its reason is a sentence."""
+    assert set() == undrawn().keys() - NAMES.keys()
+    assert all(len(reason) > 20 for reason in undrawn().values())
+
+
+@pytest.mark.parametrize("layer", Layer)
+def test_a_rule_is_drawn_where_its_signals_are(layer: Layer) -> None:
+    """A panel that draws a rule shows a series that the rule reads or has as its evidence."""
+    for name, panel in drawn(layer):
+        read = {stem(metric) for metric in (*facts.metrics(NAMES[name].expr), *(item.signal for item in NAMES[name].evidence))}
+        shown = {stem(metric) for target in panel["targets"] for metric in facts.metrics(target["expr"])}
+        assert name in ELSEWHERE or read & shown - {"heptascope_engine_info"}, (name, panel["title"])
 
 
 ELSEWHERE = {"HostStepLimit": "the host's pressure is the same number as the gap that is drawn"}
@@ -98,7 +130,9 @@ ELSEWHERE = {"HostStepLimit": "the host's pressure is the same number as the gap
 
 def stem(signal: str) -> str:
     """Return what is common to a ratio, its counters and the engine's mean of it."""
-    base = signal.removesuffix("_ratio").replace("heptascope_engine_gpu_", "heptascope_gpu_")
+    base = re.sub(r"_ratio$|(?:_sampled)?_seconds_total$|_seconds_(?:sum|count|bucket)$", "", signal).replace(
+        "heptascope_engine_gpu_", "heptascope_gpu_"
+    )
     return base.replace("heptascope_gpu_active", "heptascope_gpu_graphics_engine_active")
 
 

@@ -205,7 +205,11 @@ def test_tables_show_each_label_or_hide_it(uid: str) -> None:
         if panel["type"] == "table":
             options = next(t["options"] for t in panel["transformations"] if t["id"] == "organize")
             shown = {*options["renameByName"], *options["excludeByName"]}
-            labels = {label for t in panel["targets"] for label in re.findall(r"^\(?(?:\w+, )?(?:max|count|sum) by \(([^)]*)\)", t["expr"])}
+            labels = {
+                label
+                for t in panel["targets"]
+                for label in re.findall(r"^(?:sort_desc)?\(?(?:\w+, )?(?:max|count|sum) by \(([^)]*)\)", t["expr"])
+            }
             assert set() == {one for group in labels for one in group.split(", ")} - shown, panel["title"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ class Area:
     low: float = 0.0
     high: float = 1.0
     left: float = LEFT
+    log: bool = False
 
     def x(self, t: float) -> float:
         """Return where a time lies."""
@@ -42,7 +44,8 @@ class Area:
 
     def y(self, value: float) -> float:
         """Return where a value lies."""
-        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        low, high, value = (math.log10(one) for one in (self.low, self.high, value)) if self.log else (self.low, self.high, value)
+        share = (value - low) / ((high - low) or 1.0)
         return self.height - BOTTOM - share * (self.height - TOP - BOTTOM)
 
 
@@ -75,9 +78,10 @@ def _stacked(fields: Sequence[Field]) -> list[tuple[Points, Points]]:
 
 
 def _area(fields: Sequence[Field], stacked: Sequence[tuple[Points, Points]], scope: Scope, size: tuple[float, float]) -> Area:
-    values = [value for points, _ in stacked for _, value in points if value == value and abs(value) != float("inf")]
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
     one = fields[0] if fields else None
+    log = one is not None and (one["custom.scaleDistribution"] or {}).get("type") == "log"
+    values = [value for points, _ in stacked for _, value in points if math.isfinite(value) and (value > 0 or not log)]
+    low, high = (min(values), max(values)) if values else (0.1, 1.0)
     if one is not None:
         soft_low, soft_high = one["custom.axisSoftMin"], one["custom.axisSoftMax"]
         low, high = min(low, low if soft_low is None else soft_low), max(high, high if soft_high is None else soft_high)
@@ -85,12 +89,17 @@ def _area(fields: Sequence[Field], stacked: Sequence[tuple[Points, Points]], sco
     if high <= low:
         high = low + (abs(low) or 1.0)
     room = 0.0 if one is not None and one["max"] is not None else 0.05 * (high - low)
-    flat = Area(*size, scope.start, scope.end, low, high + room)
+    if log:
+        low, high, room = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)), 0.0
+    flat = Area(*size, scope.start, scope.end, low, high + room, log=log)
     return replace(flat, left=max(34.0, 14 + 6.2 * max((len(label) for _, label in _ticks(flat, fields)), default=0)))
 
 
 def _ticks(area: Area, fields: Sequence[Field]) -> list[tuple[float, str]]:
     first = fields[0] if fields else None
+    if area.log:
+        powers = [10.0**power for power in range(round(math.log10(area.low)), round(math.log10(area.high)) + 1)]
+        return [(value, units.text(value, first.unit, first["decimals"]) if first is not None else f"{value:g}") for value in powers]
     base = 2.0 if first is not None and first.unit == "bytes" else 10.0
     values = units.ticks(area.low, area.high, max(2, int(area.height / 40)), base)
     return [(value, f"{value:g}" if first is None else units.text(value, first.unit, first["decimals"])) for value in values]

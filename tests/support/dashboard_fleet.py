@@ -103,26 +103,26 @@ class _Target:
     def _head(self, series: Series) -> str:
         if series not in self._heads:
             own = {key: self._own(key, value) for key, value in series[1]}
-            self._heads[series] = head(series[0], {**self._target(), **own})
+            self._heads[series] = head(series[0], {**target(self.pod, self.index), **own})
         return self._heads[series]
-
-    def _target(self) -> dict[str, str]:
-        """Return the labels that a PodMonitor and the cluster's Prometheus put on."""
-        address = f"10.0.{self.index}.7:17007"
-        return {
-            "cluster": "test",
-            "namespace": self.pod.namespace,
-            "pod": self.pod.name,
-            "container": "heptascope",
-            "endpoint": "metrics",
-            "workload": self.pod.workload,
-            "job": "heptascope",
-            "instance": address,
-        }
 
     def _own(self, key: str, value: str) -> str:
         """Give each pod GPUs of its own: the recordings were made on the same few."""
         return f"{value[:-2]}{self.index:02x}" if key == "uuid" else value
+
+
+def target(pod: Pod, index: int) -> dict[str, str]:
+    """Return the labels that a PodMonitor and the cluster's Prometheus put on the `index`-th pod."""
+    return {
+        "cluster": "test",
+        "namespace": pod.namespace,
+        "pod": pod.name,
+        "container": "heptascope",
+        "endpoint": "metrics",
+        "workload": pod.workload,
+        "job": "heptascope",
+        "instance": f"10.0.{index}.7:17007",
+    }
 
 
 def _playing(pod: Pod, elapsed: int) -> tuple[int, str, int]:

@@ -37,31 +37,33 @@ def world(folder: Path, fleet: Sequence[Pod] = FLEET, start: int = START, *, rul
     source, storage = folder / "fleet.om", folder / "storage"
     with source.open("w", encoding="utf-8") as file:
         write(file, fleet, start)
-    _store(source, storage)
+    store(source, storage)
     for stage in stages() if rules else ():
-        with _running(folder, storage) as api:
-            source.write_text("".join(_evaluated(api, stage, start)) + "# EOF\n", encoding="utf-8")
-        _store(source, storage)
+        with running(folder, storage) as api:
+            source.write_text("".join(evaluated(api, stage, start, END)) + "# EOF\n", encoding="utf-8")
+        store(source, storage)
     source.unlink()
-    with _running(folder, storage) as api:
+    with running(folder, storage) as api:
         yield api
 
 
 @contextmanager
-def _running(folder: Path, storage: Path) -> Iterator[PrometheusApi]:
+def running(folder: Path, storage: Path) -> Iterator[PrometheusApi]:
+    """Run a Prometheus over a storage."""
     with running_prometheus(folder, storage=storage, flags=LOOKBACK) as server, PrometheusApi(server.url) as api:
         yield api
 
 
-def _evaluated(api: PrometheusApi, rules: list[Recording], start: int) -> Iterator[str]:
-    """Yield what the rules record each minute, as lines of OpenMetrics."""
+def evaluated(api: PrometheusApi, rules: list[Recording], start: int, end: int) -> Iterator[str]:
+    """Yield what the rules record each minute from `start` to `end`, as lines of OpenMetrics."""
     for rule in rules:
-        for series in api.range(rule.expr, start, END, RULE_SECONDS):
+        for series in api.range(rule.expr, start, end, RULE_SECONDS):
             pairs = {**{key: value for key, value in series.labels.items() if key != "__name__"}, **rule.labels}
             line = head(rule.name, pairs)
             yield from (f"{line} {number_text(value)} {t:.0f}\n" for t, value in series.points)
 
 
-def _store(source: Path, storage: Path) -> None:
-    done = promtool("tsdb", "create-blocks-from", "openmetrics", source, storage)
+def store(source: Path, storage: Path, *options: str) -> None:
+    """Write a file of OpenMetrics as blocks of a storage."""
+    done = promtool("tsdb", "create-blocks-from", *options, "openmetrics", source, storage)
     assert done.returncode == 0, done.stdout + done.stderr

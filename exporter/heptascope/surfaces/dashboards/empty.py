@@ -57,7 +57,7 @@ CAUSE_WORDS: Final[Mapping[str, str]] = {
     Cause.QUERY: "Prometheus refuses the query",
     **{reason.value: words for reason, words in REASON_WORDS.items()},
 }
-_KINDS: Final[Mapping[str, str]] = {Cause.QUIET: "event", Cause.NO_HISTORY: "history"}
+_KINDS: Final[Mapping[str, str]] = {Cause.QUIET: "event"}
 """Which entries of the list of unfilled queries say more about a cause."""
 
 _SOONEST: Final = (Cause.QUIET.value, Reason.IDLE.value, Cause.NO_TRAFFIC.value, Cause.NO_HISTORY.value, Cause.NO_RULES.value)

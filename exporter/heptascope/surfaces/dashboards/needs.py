@@ -32,8 +32,18 @@ def metrics(expr: str) -> list[str]:
 
 
 def reach(expr: str) -> float:
-    """Return how far back an expression looks, in seconds, recorded series included. Raises UserError if it does not parse."""
-    return max((_back(one) for one in needs(expr).selectors()), default=0.0)
+    """Return how far back an expression has to look in order to have a result, in seconds, recorded series included.
+
+    Of alternatives the one that looks back least counts. Raises UserError if the expression does not parse.
+    """
+    return _reach(needs(expr))
+
+
+def _reach(need: Need) -> float:
+    if need.selector is not None:
+        return _back(need.selector)
+    parts = [_reach(part) for part in need.parts]
+    return (min if need.any_part else max)(parts, default=0.0)
 
 
 def _back(selector: SelectorInfo) -> float:

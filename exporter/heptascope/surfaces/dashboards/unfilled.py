@@ -13,7 +13,7 @@ from heptascope.surfaces.dashboards.board import Board, Panel, Target
 
 
 class Unfilled(NamedTuple):
-    """One entry: its kind (history, event, recording), a board's uid, a panel's title, a query's letter ("": all), and the reason."""
+    """One entry: its kind (event, recording), a board's uid, a panel's title, a query's letter ("": all), and the reason."""
 
     kind: str
     board: str
