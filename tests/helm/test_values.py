@@ -69,7 +69,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a short digest": ({"image": {"digest": "sha256:0"}}, "at '/image/digest': 'sha256:0' does not match"),
     "a port that is none": ({"port": 70000}, "at '/port': maximum: got 70,000, want 65,535"),
     "an interval without a unit": ({"podMonitor": {"interval": "15"}}, "at '/podMonitor/interval': '15' does not match"),
-    "a GPU for the sidecar": ({"resources": {"limits": {"nvidia.com/gpu": 1}}}, "'nvidia.com/gpu' does not match pattern"),
+    "a GPU for the sidecar": (
+        {"resources": {"limits": {"nvidia.com/gpu": 1}}},
+        "at '/resources/limits': additional properties 'nvidia.com/gpu' not",
+    ),
     "an unknown severity": (
         {"prometheusRule": {"overrides": {"GpuLost": {"severity": "page"}}}},
         "at '/prometheusRule/overrides/GpuLost/severity': value must be one of",

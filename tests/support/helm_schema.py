@@ -11,21 +11,88 @@ from support.helm_values import values
 
 _LABEL = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 _TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
-_QUANTITIES: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": {"type": ["string", "number"]},
-    "propertyNames": {"pattern": "^(cpu|memory|ephemeral-storage)$"},
-}
-_DURATION = {"type": "string", "pattern": r"^(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$", "minLength": 2}
-_ALERT_LABELS = {
-    "type": "object",
-    "additionalProperties": False,
-    "patternProperties": {"^[a-zA-Z_][a-zA-Z0-9_]*$": {"type": "string"}},  # a pattern for names alone: Helm would not tell the place
-}
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+_OBJECT = {"type": "object"}
+_TEXT = {"type": "string"}
+_BYTES = {"type": ["string", "integer"], "pattern": r"^([0-9]+(\.[0-9]+)?([MGT]i?|Ki|k)|[0-9]{8,})$", "minimum": 10**7}
+
+
+def _closed(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties, **({"required": list(required)} if required else {})}
+
+
+def _named(value: dict[str, Any], name: str = _LABEL_KEY) -> dict[str, Any]:
+    """Return a mapping with free names. A pattern for names alone would do, but Helm does not tell the place then."""
+    return {"type": "object", "additionalProperties": False, "patternProperties": {name: value}}
+
+
+_QUANTITIES = _closed(
+    {
+        "cpu": {"type": ["string", "number"], "pattern": r"^[0-9]+(\.[0-9]+|m)?$", "minimum": 0},
+        "memory": _BYTES,
+        "ephemeral-storage": _BYTES,
+    }
+)
+_DURATION = {"type": "string", "pattern": r"^(\d{1,5}h)?(\d{1,6}m)?(\d{1,8}s)?(\d{1,9}ms)?$", "minLength": 2}
+_ALERT_LABELS = _named(_TEXT, "^[a-zA-Z_][a-zA-Z0-9_]*$")
 DEFINITIONS: dict[str, Any] = {
-    "Labels": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63, "pattern": _LABEL}},
+    "Labels": _named({"type": "string", "maxLength": 63, "pattern": _LABEL}),
+    "LabelKey": {"type": "string", "pattern": _LABEL_KEY},
+    "Annotations": _named(_TEXT),
     "Name": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
+    "ObjectName": {"type": "string", "maxLength": 253, "pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"},
+    "Port": {"type": "integer", "minimum": 1024, "maximum": 65535},
+    "Url": {"type": "string", "pattern": r"^https?://[^\s/]+(/\S*)?$"},
+    "Address": {"type": "string", "pattern": r"^[^\s/]+$"},
     "Duration": _DURATION,
+    "ScrapeDuration": {"type": "string", "pattern": r"^(\d{1,5}h)?(\d{1,6}m)?(\d{1,8}s)?$", "minLength": 2},
+    "EnvironmentVariable": _closed(
+        {"name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"}, "value": {"type": ["string", "null"]}, "valueFrom": _OBJECT},
+        "name",
+    ),
+    "Volume": {
+        "type": "object",
+        "required": ["name"],
+        "minProperties": 2,
+        "maxProperties": 2,
+        "patternProperties": {"^name$": {"$ref": "#/definitions/VolumeName"}, "^[^n]|^n[^a]": _OBJECT},
+        "additionalProperties": False,
+    },
+    "VolumeName": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"},
+    "VolumeMount": _closed(
+        {
+            "name": {"$ref": "#/definitions/VolumeName"},
+            "mountPath": {"type": "string", "pattern": "^/[^:]*[^:/][^:]*$"},
+            "subPath": _TEXT,
+            "subPathExpr": _TEXT,
+            "readOnly": {"type": "boolean"},
+            "recursiveReadOnly": {"enum": ["Disabled", "IfPossible", "Enabled"]},
+            "mountPropagation": {"enum": ["None", "HostToContainer", "Bidirectional"]},
+        },
+        "name",
+        "mountPath",
+    ),
+    "Toleration": _closed(
+        {
+            "key": _TEXT,
+            "operator": {"enum": ["Exists", "Equal", "Lt", "Gt"]},
+            "value": _TEXT,
+            "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
+            "tolerationSeconds": {"type": "integer"},
+        }
+    ),
+    "Relabeling": _closed(
+        {
+            "sourceLabels": {"type": "array", "items": _TEXT},
+            "separator": _TEXT,
+            "targetLabel": _TEXT,
+            "regex": _TEXT,
+            "modulus": {"type": "integer", "minimum": 1},
+            "replacement": _TEXT,
+            "action": {"type": "string", "pattern": "^[A-Za-z]+$"},
+        }
+    ),
+    "Peer": _closed({"ipBlock": _OBJECT, "namespaceSelector": _OBJECT, "podSelector": _OBJECT}) | {"minProperties": 1},
     "AlertLabels": _ALERT_LABELS,
     "Resources": {
         "type": "object",
@@ -33,22 +100,32 @@ DEFINITIONS: dict[str, Any] = {
         "additionalProperties": False,
         "properties": {"requests": _QUANTITIES, "limits": _QUANTITIES},
     },
-    "SecretName": {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["name"],
-        "properties": {"name": {"type": "string", "description": "Name of the Secret."}},
-    },
-    "LabelSelector": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"matchLabels": _TEXTS, "matchExpressions": {"type": "array", "items": {"type": "object"}}},
-    },
-    "NamespaceSelector": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"any": {"type": "boolean"}, "matchNames": {"type": "array", "items": {"type": "string"}}},
-    },
+    "SecretName": _closed(
+        {"name": {"allOf": [{"$ref": "#/definitions/ObjectName"}], "minLength": 1, "description": "Name of the Secret."}}, "name"
+    ),
+    "LabelSelector": _closed(
+        {
+            "matchLabels": {"$ref": "#/definitions/Labels"},
+            "matchExpressions": {
+                "type": "array",
+                "items": _closed(
+                    {
+                        "key": {"$ref": "#/definitions/LabelKey"},
+                        "operator": {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+                        "values": {"type": "array", "items": _TEXT},
+                    },
+                    "key",
+                    "operator",
+                ),
+            },
+        }
+    ),
+    "NamespaceSelector": _closed(
+        {
+            "any": {"type": "boolean"},
+            "matchNames": {"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}},
+        }
+    ),
     "AlertOverride": {
         "type": "object",
         "additionalProperties": False,
