@@ -194,7 +194,7 @@ def _money() -> Row:
         normal="cards are 10 to 50 times dearer than their energy; both fall with the load.",
         act="dear at night: scale down. Dear at full load: see which layer limits.",
         log=True,
-        decimals=2,
+        decimals=3,
         empty="No tokens in this time.",
     )
     return Row("Energy and cost", ((energy, cost),))

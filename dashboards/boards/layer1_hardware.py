@@ -58,6 +58,7 @@ def _utilisation() -> Row:
         act="all low under load: the hardware is not the limit, so a faster card would not help; look at the layers above.",
         width=8,
         limits=resource_limits("TensorComputeLimit", "DramBandwidthLimit", "PcieTransferLimit"),
+        empty="Defined only while requests run, for an engine whose GPUs are known.",
     )
     return Row("Three utilisations: why 95 % can mean nothing", ((busy, pipes, work),))
 

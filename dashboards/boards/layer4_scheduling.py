@@ -92,20 +92,22 @@ def _batch() -> Row:
         width=6,
         empty="No requests in this time, or the engine has no such histogram.",
     )
+    factor = number("PrefillStarvesDecode", "mean_factor")
     gaps = Panel(
         "timeseries",
         "Does prefill starve decode?",
         (
             Query(of_model(quantile("0.99", _ITL)), f"p99 gap · {ENGINE_NAME}"),
             Query(of_model(mean(_ITL)), f"mean gap · {ENGINE_NAME}"),
-            Query(of_model(quantile("0.5", _ITL)), f"median gap · {ENGINE_NAME}"),
+            Query(of_model(f"{factor} * {quantile('0.5', _ITL)}"), f"{factor} times the median · {ENGINE_NAME}", dashed=True),
         ),
         facts.unit(_ITL),
         shows="Gaps between the tokens of a stream. Long prompts that take whole steps pull mean and p99 away from the median.",
-        normal="mean near the median, p99 within ten times of it.",
+        normal="the mean below the dashed line, p99 within ten times the median.",
         act="smaller prefill chunks (a smaller token budget), or prefill and decode on servers of their own.",
         width=6,
-        limits=(Limit("PrefillStarvesDecode", "slow_seconds", unit="seconds"),),
+        limits=(Limit("PrefillStarvesDecode", "slow_seconds", unit="seconds", of="mean"),),
+        signs=(Sign("PrefillStarvesDecode", "mean above the dashed line of its engine, with p99 far above it"),),
         empty="No tokens in this time, or the engine has no histogram of them.",
     )
     return Row("Batch and queue", ((tokens, queue, _growth(), gaps),))

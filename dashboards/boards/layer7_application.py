@@ -146,18 +146,22 @@ def _lost() -> Panel:
     every = f"sum by ({by(EACH_ENGINE)}) ({rate(status)}) > 0"
     failed = f"sum by ({by(EACH_ENGINE)}, status) ({rate(status, status='=~4xx|5xx')}) / on ({by(EACH_ENGINE)}) group_left () ({every})"
     ended = f"({_of_engine('requests_finished_total')} > 0)"
-    parts = {"aborted": _of_engine("requests_finished_total", reason="abort"), "refused": _of_engine("requests_rejected_total")}
+    parts = {
+        "aborted": f"{_of_engine('requests_finished_total', reason='abort')} / {ended}",
+        "given up": _given_up(),
+        "refused": f"{_of_engine('requests_rejected_total')} / {ended}",
+    }
     return Panel(
         "timeseries",
         "Share of requests that fail",
         (
             Query(failed, f"{{{{status}}}} · {_ENGINE}"),
-            Query(named([(words, f"{part} / {ended}") for words, part in parts.items()]), f"{{{{what}}}} · {_ENGINE}"),
+            Query(named(list(parts.items())), f"{{{{what}}}} · {_ENGINE}"),
         ),
         "percentunit",
         shows=(
-            "Of the answers, those with an error of the server (5xx) and of the client (4xx); "
-            "and aborted and refused requests, as shares of those that ended."
+            "Of the answers, those with an error of the server (5xx) and of the client (4xx); of the requests that ended, those that "
+            "the engine counts as aborted or refused; of those with a first token, the ones that went away without being counted at all."
         ),
         normal="0.",
         act="5xx above its line wakes someone; see the runbook EngineErrors.",
@@ -165,11 +169,23 @@ def _lost() -> Panel:
         limits=(
             Limit("EngineErrors", "error_share", of="5xx"),
             Limit("ClientErrors", "error_share", of="4xx"),
-            Limit("ClientAborts", "lost_share", of="aborted"),
+            Limit("ClientAborts", "lost_share", of="aborted or given up"),
             Limit("Rejections", "rejected_share", of="refused"),
         ),
         empty="No request failed, or the engine counts neither answers nor endings.",
     )
+
+
+def _given_up() -> str:
+    """Return the share of requests that had a first token, run no longer and never ended, as ClientAborts works it out."""
+
+    def summed(function: str, series: str) -> str:
+        return f"sum by ({by(EACH_ENGINE)}) ({function}({sel(_E + series)}[$__rate_interval]))"
+
+    begun = summed("increase", "time_to_first_token_seconds_count")
+    waiting = f"clamp_min({summed('delta', 'requests_waiting')}, 0)"
+    left = f"{begun} - {summed('increase', 'requests_finished_total')} - {summed('delta', 'requests_running')} - {waiting}"
+    return f"clamp_min({left}, 0) / ({begun} > {number('ClientAborts', 'requests')})"
 
 
 def _attempts() -> Panel:

@@ -8,7 +8,7 @@ from boards.common import LAYER_COLORS, RUNBOOK, drill
 from boards.limits import GREEN, GREY, ORANGE, PURPLE, RED, Mark, number
 from boards.overview_pods import pods_row
 from boards.panel import Board, Column, Panel, Query, Row, State
-from boards.promql import DEPLOYMENT, DEPLOYMENT_NAME, PLACE, by, coded, matchers, quantile, rec, sel
+from boards.promql import DEPLOYMENT, DEPLOYMENT_NAME, PLACE, by, coded, matchers, of_places, quantile, rec, sel
 from boards.variables import PLACES
 from heptascope.model import VerdictState
 from heptascope.surfaces.alerts.slo import BUDGET, BURNS, ERRORS, OBJECTIVE
@@ -97,7 +97,7 @@ def _now() -> Row:
                 ),
                 _tile(
                     "Error budget left",
-                    f"min ({rec(BUDGET)})",
+                    f"min ({of_places(rec(BUDGET))})",
                     "percentunit",
                     "What is left of 30 days' error budget, of the objective and deployment with the least.",
                     "above 0; it shrinks through the month.",
@@ -135,7 +135,7 @@ def _deployments() -> Row:
         empty=_NO_EXPORTER,
         links=(_DEPLOYMENT_LINK,),
     )
-    count = rec("cluster_namespace_workload_model_layer:heptascope_limiter:count")
+    count = of_places(rec("cluster_namespace_workload_model_layer:heptascope_limiter:count"))
     limiter = Panel(
         "timeseries",
         "Which layer limits",
@@ -211,7 +211,7 @@ def _users() -> Row:
         "Burn rate of the error budget, over an hour",
         (
             Query(
-                f"max by ({by(DEPLOYMENT)}, slo) ({rec(f'{ERRORS}:ratio_rate1h')} / on (slo) group_left () (1 - {OBJECTIVE}))",
+                f"max by ({by(DEPLOYMENT)}, slo) ({of_places(rec(f'{ERRORS}:ratio_rate1h'))} / on (slo) group_left () (1 - {OBJECTIVE}))",
                 f"{{{{slo}}}} · {DEPLOYMENT_NAME}",
             ),
         ),

@@ -7,7 +7,7 @@ from typing import Final
 from boards.common import LAYER_COLORS, drill
 from boards.limits import ORANGE, Mark, number
 from boards.panel import Column, Panel, Query, Row, State
-from boards.promql import DEPLOYMENT, DEPLOYMENT_NAME, PLACE, POD_NAME, by, coded, quantile, rec, sel, worst
+from boards.promql import DEPLOYMENT, DEPLOYMENT_NAME, PLACE, POD_NAME, by, coded, of_places, quantile, rec, sel, worst
 from heptascope.model import Layer
 
 _WHERE: Final = ("cluster", "namespace", "workload", "pod", "instance")
@@ -35,7 +35,7 @@ def _work() -> Row:
         "Tokens per second",
         tuple(
             Query(
-                f"sum by ({by(DEPLOYMENT)}) ({rec(f'cluster_namespace_workload_model:{_E}{what}_tokens:rate5m')})",
+                f"sum by ({by(DEPLOYMENT)}) ({of_places(rec(f'cluster_namespace_workload_model:{_E}{what}_tokens:rate5m'))})",
                 f"{words} · {DEPLOYMENT_NAME}",
             )
             for what, words in (("generation", "generated"), ("prompt", "prompt"))
@@ -51,8 +51,8 @@ def _work() -> Row:
         "timeseries",
         "Saturation",
         (
-            Query(rec("cluster_namespace_workload:heptascope_saturation_ratio:max5m"), f"fullest pod · {DEPLOYMENT_NAME}"),
-            Query(rec("cluster_namespace_workload:heptascope_saturation_ratio:avg5m"), f"mean · {DEPLOYMENT_NAME}"),
+            Query(of_places(rec("cluster_namespace_workload:heptascope_saturation_ratio:max5m")), f"fullest pod · {DEPLOYMENT_NAME}"),
+            Query(of_places(rec("cluster_namespace_workload:heptascope_saturation_ratio:avg5m")), f"mean · {DEPLOYMENT_NAME}"),
         ),
         "percentunit",
         shows="Use of what binds first: KV cache, sequence slots, tensor cores, or the objectives.",

@@ -94,6 +94,11 @@ def of_model(expr: str, *, rank: bool = True) -> str:
     return f"({expr})\nand on ({by(labels)}) heptascope_engine_info{matchers(*PLACE, 'engine', 'model')}"
 
 
+def of_places(expr: str) -> str:
+    """Return `expr`, which is recorded for whole deployments, for those with a chosen pod: their series have no pod to choose by."""
+    return f"(({expr})\nand on ({by(DEPLOYMENT)}) {sel('heptascope_build_info')})"
+
+
 def of_pods(expr: str) -> str:
     """Return `expr` for whole pods: it follows neither the engine nor the GPU."""
     return expr.replace(', engine=~"$engine"', "").replace(', gpu=~"$gpu"', "")

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from boards.every import boards as made
+from boards.limits import Limit
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.schema_row import Kind
 from heptascope.sources.prometheus_api import PrometheusApi
@@ -22,6 +24,7 @@ from support.dashboard_weeks import OLDER
 from support.dashboard_world import world
 
 pytestmark = pytest.mark.timeout(300)
+MADE = {board.uid: board for board in made()}
 BOARDS = {board.uid: board for board in load_boards()}
 each_board = pytest.mark.parametrize("uid", BOARDS)
 
@@ -124,6 +127,34 @@ def test_bars_with_thresholds_of_their_own_are_there(uid: str, api: PrometheusAp
         named = {override["matcher"]["options"] for override in panel.raw["fieldConfig"]["overrides"]}
         shown = {name_of(target, one) for look_at in looks for target, series in answers(panel, api, look_at) for one in series}
         assert set() == named - shown, panel.title
+
+
+def beyond(limit: Limit, value: float) -> bool:
+    """Whether a value is on the side of a line on which its rule fires."""
+    return value < limit.value if limit.below else value > limit.value
+
+
+@each_board
+def test_lines_are_crossed_where_their_rules_fire(uid: str, api: PrometheusApi) -> None:
+    """When a rule has found something at a pod, one of the panels that draw its thresholds shows a value of that pod beyond one.
+
+    Rules that show in another way too may fire for that.
+    """
+    board, crossed = BOARDS[uid], dict[tuple[str, str], bool]()
+    drawn = [panel for row in MADE[uid].rows for line in row.lines for panel in line]
+    other = {sign.rule for panel in drawn for sign in panel.signs}
+    lines = [(panel.title, limit) for panel in drawn for limit in panel.limits if isinstance(limit, Limit) and limit.rule not in other]
+    for t in moments(board):
+        for found in api.instant("max by (rule, pod) (heptascope_finding) > 0", t):
+            rule, pod = found.labels["rule"], found.labels["pod"]
+            looked, _ = choose(board, api, Scope(t - 300, t), {"pod": (pod,)})
+            for title, limit in lines:
+                if limit.rule == rule:
+                    panel = next(panel for panel in board.panels if panel.title == title)
+                    series = [one for _, some in answers(panel, api, looked) for one in some]
+                    seen = any(beyond(limit, value) for one in series for _, value in one.points)
+                    crossed[rule, pod] = crossed.get((rule, pod), False) or seen
+    assert [] == [where for where, seen in crossed.items() if not seen]
 
 
 def test_the_list_speaks_of_what_there_is() -> None:
