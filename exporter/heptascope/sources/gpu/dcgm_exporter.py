@@ -6,6 +6,7 @@ last for ever: values that must change (energy) tell a living page from a frozen
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from heptascope.sources.base import SourceError
 from heptascope.sources.engine.fetch import Fetcher, split_credentials
 from heptascope.sources.engine.page import Document
 from heptascope.sources.gpu.attribution import POD, SHARED, Owned, Way
+from heptascope.sources.gpu.dcgm_exporter_node import Here
 from heptascope.sources.gpu.dcgm_exporter_page import Board, ExporterReader, Unit
 from heptascope.sources.gpu.dcgm_exporter_rows import BoardRows
 from heptascope.sources.gpu.layout import PREFIX, Row
@@ -55,11 +57,12 @@ class DcgmExporterSource:
         unit: Unit = "auto",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Read `urls`; only the GPUs of `devices` (indexes or UUIDs; empty: all)."""
+        """Read `urls`; only the GPUs of `devices` (indexes or UUIDs; empty: all), and none of another node than NODE_NAME."""
         self.interval, self.timeout = interval, TIMEOUT_SECONDS
         self._pages = [_Page(url, unit) for url in urls]
-        self._wanted, self._clock, self._now = tuple(devices), clock, now
+        self._wanted, self._clock, self._now, self._here = tuple(devices), clock, now, Here(environ)
         self._rows = GpuRows({"source": self.name})
         self._states: dict[str, BoardRows] = {}
         self._boards: dict[str, Board] = {}
@@ -71,7 +74,7 @@ class DcgmExporterSource:
         boards: dict[str, Board] = {}
         for page in self._pages:
             try:
-                boards.update(page.read())
+                boards.update(self._here.boards(page.url, page.read(), self._wanted))
             except SourceError as exc:
                 problems.append(exc)
         if not boards:
@@ -91,19 +94,18 @@ class DcgmExporterSource:
 
     def own_pod(self, environ: Mapping[str, str]) -> Way:
         """Return the way of the pages' pod labels: the GPUs of the pod whose name is POD_NAME (else HOSTNAME)."""
-        pod = environ.get("POD_NAME") or environ.get("HOSTNAME", "")
-        namespace = environ.get("POD_NAMESPACE", "")
+        here = Here(environ)
 
         def ask() -> Owned | str:
             ids: set[str] = set()
             shared = False
             for board in self._boards.values():
-                mine = {part for ns, name, part in board.pods if name == pod and (not namespace or ns in ("", namespace))}
+                mine = here.parts(board)
                 if mine and board.uuid:
                     ids |= {f"MIG-{board.uuid}/{part}/0" if part else board.uuid for part in mine}
                     shared |= len({(ns, name) for ns, name, part in board.pods if part in mine}) > 1
             if not ids:
-                return f"no GPU on the page has this pod's labels ({pod or 'POD_NAME is not set'})"
+                return f"no GPU on the page has this pod's labels ({here.pod or 'POD_NAME is not set'})"
             return Owned(frozenset(ids), SHARED if shared else POD, "the pod labels of dcgm-exporter")
 
         return ask

@@ -40,6 +40,7 @@ class Board(Part):
 
     index: int = 0
     uuid: str = ""
+    host: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     instances: dict[str, Part] = field(default_factory=dict)
     profiles: dict[str, str] = field(default_factory=dict)
@@ -79,8 +80,8 @@ def _take(boards: dict[str, Board], meaning: Meaning, told: dict[str, str], valu
     if not _NUMBER.fullmatch(index) or not _NUMBER.fullmatch(told.get("instance", "0")):  # a link, a switch, a CPU
         return
     uuid = told.get("uuid", "")
-    key = uuid or f"{told.get('host', '')}/{index}"
-    board = boards.setdefault(key, Board(index=int(index), uuid=uuid))
+    host = told.get("host", "")
+    board = boards.setdefault(uuid or f"{host}/{index}", Board(index=int(index), uuid=uuid, host=host))
     board.labels.update({name: text for name, text in told.items() if name in ("model", "driver", "pci_bus_id")})
     instance = told.get("instance", "")
     if told.get("pod"):
