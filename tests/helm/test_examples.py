@@ -22,6 +22,45 @@ LABEL = dict([SELECTOR.split("=")])
 SIGNAL = "heptascope_saturation_ratio"
 
 
+INSIDE = ("metadata", "labels", "podLabels", "initContainers", "containers", "resources", "behavior", "modelFormat")
+"""What is not looked into: parts of pods and of the autoscaler, which other tests validate, and what has free keys."""
+
+CHECKED: dict[str, str] = {
+    "kserve/inferenceservice.yaml": """
+        apiVersion kind metadata spec spec.predictor spec.predictor.labels spec.predictor.minReplicas spec.predictor.initContainers
+        spec.predictor.model spec.predictor.model.modelFormat spec.predictor.model.args spec.predictor.model.resources
+    """,
+    "leaderworkerset/leaderworkerset.yaml": """
+        apiVersion kind metadata spec spec.replicas spec.leaderWorkerTemplate spec.leaderWorkerTemplate.size
+        spec.leaderWorkerTemplate.leaderTemplate spec.leaderWorkerTemplate.leaderTemplate.metadata
+        spec.leaderWorkerTemplate.leaderTemplate.spec spec.leaderWorkerTemplate.leaderTemplate.spec.initContainers
+        spec.leaderWorkerTemplate.leaderTemplate.spec.containers spec.leaderWorkerTemplate.workerTemplate
+        spec.leaderWorkerTemplate.workerTemplate.metadata spec.leaderWorkerTemplate.workerTemplate.spec
+        spec.leaderWorkerTemplate.workerTemplate.spec.initContainers spec.leaderWorkerTemplate.workerTemplate.spec.containers
+    """,
+    "autoscaling/keda-scaledobject.yaml": """
+        apiVersion kind metadata spec spec.scaleTargetRef spec.scaleTargetRef.name spec.minReplicaCount spec.maxReplicaCount
+        spec.pollingInterval spec.triggers spec.triggers.type spec.triggers.metricType spec.triggers.metadata spec.advanced
+        spec.advanced.horizontalPodAutoscalerConfig spec.advanced.horizontalPodAutoscalerConfig.behavior
+    """,
+    "autoscaling/prometheus-adapter-values.yaml": """
+        rules rules.default rules.custom rules.custom.seriesQuery rules.custom.resources rules.custom.metricsQuery
+    """,
+    "vllm-production-stack/values.yaml": """
+        servingEngineSpec servingEngineSpec.modelSpec servingEngineSpec.modelSpec.name servingEngineSpec.modelSpec.repository
+        servingEngineSpec.modelSpec.tag servingEngineSpec.modelSpec.modelURL servingEngineSpec.modelSpec.replicaCount
+        servingEngineSpec.modelSpec.requestCPU servingEngineSpec.modelSpec.requestMemory servingEngineSpec.modelSpec.requestGPU
+        servingEngineSpec.modelSpec.podLabels
+    """,
+    "llm-d/values.yaml": """
+        modelArtifacts modelArtifacts.name modelArtifacts.uri modelArtifacts.labels routing routing.servicePort routing.proxy
+        routing.proxy.enabled routing.proxy.targetPort decode decode.replicas decode.initContainers decode.containers prefill
+        prefill.replicas prefill.initContainers prefill.containers
+    """,
+}
+"""Fields that were validated by hand, unknown ones refused, against the definitions and charts that docs/deploy.md names."""
+
+
 def read(name: str) -> list[dict[str, Any]]:
     """Return the documents of one example."""
     return list(yaml.safe_load_all((EXAMPLES / name).read_text(encoding="utf-8")))
@@ -33,6 +72,22 @@ def pods(part: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         if isinstance(value, dict) and "initContainers" in value:
             yield part, value
         yield from pods(value)
+
+
+def fields(part: Any, path: str = "") -> set[str]:
+    """Return the places of all fields of an example, down to what `INSIDE` names; entries of a list have the list's place."""
+    if isinstance(part, list):
+        return {found for item in part for found in fields(item, path)}
+    if not isinstance(part, dict):
+        return set()
+    here = {key: f"{path}.{key}" if path else key for key in part}
+    return {*here.values(), *(found for key, at in here.items() if key not in INSIDE for found in fields(part[key], at))}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_fields_are_those_that_were_validated(name: str) -> None:
+    """Where no package has the definition of a custom resource, a new field has to be validated by hand, and then be added here."""
+    assert set(CHECKED[name].split()) == {field for document in read(name) for field in fields(document)}
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm"])
