@@ -99,6 +99,43 @@ def test_memory_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(reader._unwanted) <= 3
 
 
+SAME = '# HELP e:running Now.\n# TYPE e:running gauge\ne:running{a="1"} 5\ne:running{a="2"} 6\n# TYPE e:other gauge\ne:other 1\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("} 5", "} 7"),
+        ("other 1", "other 2"),
+        ("} 5", "} NaN"),
+        ("} 5", "} five"),
+        ("} 5", "} 5_0"),
+        ("} 5", "} 5 1700000000000"),
+        ('a="1"', 'a="3"'),
+        ("Now.", "Then."),
+        (" gauge\ne:running", " counter\ne:running"),
+        ('e:running{a="2"} 6\n', ""),
+        ('e:running{a="2"} 6\n', 'e:running{a="2"} 6\ne:running{a="9"} 6\n'),
+        ('e:running{a="2"} 6\n', 'e:running{a="2"} 6\ne:requests_total 6\n'),
+        ('e:running{a="1"} 5\ne:running{a="2"} 6\n', 'e:running{a="2"} 6\ne:running{a="1"} 5\n'),
+        ("e:other 1", "e:other 1\n# EOF"),
+        ("\n# TYPE e:other", "\n\n# TYPE e:other"),
+        ("", ""),
+    ],
+)
+def test_a_page_like_the_one_before_says_what_it_says_alone(before: str, after: str) -> None:
+    """What a reader remembers of the pages before it changes nothing: neither new values, nor lines that changed, came or went."""
+    reader, text = PageReader(WANTED), SAME.replace(before, after, 1)
+    for _ in range(3):
+        reader.read(SAME)
+    for _ in range(3):
+        alone, page = PageReader(WANTED).read(text), reader.read(text)
+        assert str(values(alone, "e_running")) == str(values(page, "e_running"))
+        assert values(alone, "e_requests") == values(page, "e_requests")
+        assert (alone.names, alone.types, alone.helps, alone.refused) == (page.names, page.types, page.helps, page.refused)
+        assert alone.label_values("a") == page.label_values("a")
+
+
 def test_values_spaces_timestamps_and_escapes() -> None:
     """All that the text format allows is read, again and again."""
     text = (

@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -78,6 +79,11 @@ class Context:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=4096)
+def _pairs(engine: str, rank: str, extra: tuple[tuple[str, str], ...]) -> Labels:
+    return labels(engine=engine, rank=rank, **dict(extra))
+
+
 class Collector:
     """Takes the findings of one page. Signal names are given without PREFIX."""
 
@@ -93,7 +99,7 @@ class Collector:
 
     def pairs(self, rank: str, extra: Mapping[str, str] | None = None) -> Labels:
         """Return the labels of a series of one rank."""
-        return labels(engine=self.engine, rank=rank, **(extra or {}))
+        return _pairs(self.engine, rank, tuple(extra.items()) if extra else ())
 
     def sample(self, signal: str, pairs: Labels, value: float, part: str = "") -> None:
         """Add one value; what is no number, or less than nothing, is refused, wherever it was computed."""
@@ -105,7 +111,8 @@ class Collector:
 
     def histogram(self, signal: str, found: Histogram) -> None:
         """Add one histogram; its name is set here. One that holds what is no number is refused."""
-        if not all(isfinite(number) and number >= 0 for number in (*found.counts, found.sum)):
+        numbers = (*found.counts, found.sum)
+        if not (isfinite(sum(numbers)) and min(numbers) >= 0):
             self.refuse(signal, "its sum or a bucket is no number", dict(found.labels).get("rank", ""))
             return
         self.given.add(signal)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from math import inf, isfinite
-from typing import NamedTuple
+from collections.abc import Iterable
+from math import isfinite
 
 from heptascope.model import Histogram
 from heptascope.sources.engine.adapter import Absence, Collector, Context
+from heptascope.sources.engine.histograms import Place, Plan
 from heptascope.sources.engine.page import MAX_KNOWN_SERIES, Document, PageReader, Series
 from heptascope.sources.engine.table import Facts, Read, Row, Table, Take
 
@@ -26,14 +25,6 @@ _UNDECLARED = ("", "unknown", "untyped")
 _ONLY_SUFFIX = {Read.COUNT: "_count", Read.SUM: "_sum"}
 _RATIO_LIMIT = 1 + 1e-6  # rounding in the engine's own division
 _LINE_SHOWN = 120
-
-
-class _Place(NamedTuple):
-    """Where a value belongs: rank, our other labels, and which part of the series it is."""
-
-    rank: str
-    extra: tuple[tuple[str, str], ...]
-    part: str
 
 
 class _Rises:
@@ -56,9 +47,10 @@ class TableReader:
         """Prepare to read the families that the table needs."""
         self._table = table
         self._reader = PageReader(table.wanted())
-        self._places: dict[tuple[str, Series], _Place] = {}
+        self._places: dict[tuple[str, Series], Place] = {}
+        self._plans: dict[tuple[str, tuple[str, ...]], Plan] = {}
         self._shape: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        self._rises: dict[tuple[str, _Place], _Rises] = {}
+        self._rises: dict[tuple[str, Place], _Rises] = {}
 
     def read(self, document: Document, context: Context) -> Facts:
         """Parse the page. Raises SourceError if it is none."""
@@ -69,6 +61,7 @@ class TableReader:
         """Put every row (or only `rows`) into `out`: values, or why there are none."""
         if (facts.ranks, facts.models) != self._shape or len(self._places) > MAX_KNOWN_SERIES:
             self._places.clear()
+            self._plans.clear()
             self._shape = (facts.ranks, facts.models)
         for row in self._table.rows if rows is None else rows:
             off = row.off(facts)
@@ -106,7 +99,7 @@ class TableReader:
 
     def _scalars(self, row: Row, take: Take, scale: float, facts: Facts, out: Collector) -> None:
         read = take.read or row.read
-        found: dict[_Place, list[float]] = {}
+        found: dict[Place, list[float]] = {}
         for key in take.keys:
             for place, value in self._family(row, take, key, facts, out).items():
                 found.setdefault(place, []).append(value)
@@ -116,7 +109,7 @@ class TableReader:
         if found and not totals:
             out.lack(row.signal, row.absent)
         if row.born and not found:
-            totals = {_Place(facts.lone_rank, tuple(row.always.items()), ""): 0.0}
+            totals = {Place(facts.lone_rank, tuple(row.always.items()), ""): 0.0}
         if row.zero is not None and totals and not any(totals.values()):
             out.lack(row.signal, row.zero)
             return
@@ -129,12 +122,13 @@ class TableReader:
         for rank in {place.rank for place in totals}:
             out.mark(row.signal, rank, row.quality(facts))
 
-    def _family(self, row: Row, take: Take, key: str, facts: Facts, out: Collector) -> dict[_Place, float]:
+    def _family(self, row: Row, take: Take, key: str, facts: Facts, out: Collector) -> dict[Place, float]:
         """Return the good values of one family; of two with the same labels the first counts."""
-        found: dict[_Place, float] = {}
-        for series, value in self._series(take, key, facts):
-            read = take.read or row.read
-            if series.suffix != _ONLY_SUFFIX.get(read, series.suffix):
+        found: dict[Place, float] = {}
+        read = take.read or row.read
+        suffix = _ONLY_SUFFIX.get(read)
+        for series, value in facts.page.of(key):
+            if (suffix is not None and series.suffix != suffix) or not self._is_wanted(series, take):
                 continue
             place = self._place(series, row, take, facts)
             wrong = _wrong(read, value)
@@ -148,45 +142,40 @@ class TableReader:
 
     def _histograms(self, row: Row, take: Take, scale: float, facts: Facts, out: Collector) -> None:
         key = take.keys[0]
-        buckets: dict[_Place, dict[float, float]] = {}
-        sums: dict[_Place, float] = {}
-        for series, value in self._series(take, key, facts):
-            place = self._place(series, row, take, facts)
-            if series.suffix == "_bucket":
-                mine, slot = buckets.setdefault(place, {}), _bound(series)
-                out.refused += slot in mine
-                mine.setdefault(slot, value)
-            elif series.suffix == "_sum":
-                out.refused += place in sums
-                sums.setdefault(place, value)
-        for place in buckets | sums:
-            bounds = tuple(sorted(buckets.get(place, {})))
-            counts = tuple(buckets[place][b] for b in bounds) if bounds else ()
-            wrong = _wrong_histogram(bounds, counts, sums.get(place))
+        samples = facts.page.of(key)
+        plan = self._plan(row, take, [series for series, _ in samples], facts)
+        out.refused += plan.repeats
+        for place, bounds, counts, total, wrong in plan.read([value for _, value in samples]):
             if wrong:
                 out.refuse(row.signal, f"{key} {wrong}", place.rank)
                 continue
             pairs = out.pairs(place.rank, dict(place.extra))
             scaled = bounds if scale == 1 else tuple(bound * scale for bound in bounds)
-            out.histogram(row.signal, Histogram("", pairs, scaled, counts, sums[place] * scale, place.part))
+            out.histogram(row.signal, Histogram("", pairs, scaled, counts, total * scale, place.part))
             out.mark(row.signal, place.rank, row.quality(facts))
 
-    def _series(self, take: Take, key: str, facts: Facts) -> Iterator[tuple[Series, float]]:
-        repeat = self._table.repeat
-        for series, value in facts.page.of(key):
-            if any(series.labels.get(name, first) != first for name, first in repeat.items()):
-                continue
-            if all(_is(series.labels.get(name, ""), wanted) for name, wanted in take.only.items()):
-                yield series, value
+    def _plan(self, row: Row, take: Take, series: list[Series], facts: Facts) -> Plan:
+        """Return how a family's samples become histograms; it is the same on every page until series, ranks or models change."""
+        key = (row.signal, take.families)
+        plan = self._plans.get(key)
+        if plan is None or not plan.fits(series):
+            plan = self._plans[key] = Plan(series, lambda one: self._place(one, row, take, facts) if self._is_wanted(one, take) else None)
+        return plan
 
-    def _place(self, series: Series, row: Row, take: Take, facts: Facts) -> _Place:
+    def _is_wanted(self, series: Series, take: Take) -> bool:
+        repeat = self._table.repeat
+        if any(series.labels.get(name, first) != first for name, first in repeat.items()):
+            return False
+        return all(_is(series.labels.get(name, ""), wanted) for name, wanted in take.only.items())
+
+    def _place(self, series: Series, row: Row, take: Take, facts: Facts) -> Place:
         """Return where a series' values belong; it is the same on every page until ranks or models change."""
         place = self._places.get((row.signal, series))
         if place is None:
             place = self._places[row.signal, series] = self._find_place(series, row, take, facts)
         return place
 
-    def _find_place(self, series: Series, row: Row, take: Take, facts: Facts) -> _Place:
+    def _find_place(self, series: Series, row: Row, take: Take, facts: Facts) -> Place:
         table = self._table
         rank, extra, part = facts.lone_rank, list(row.always.items()), []
         for name, value in series.labels.items():
@@ -198,16 +187,16 @@ class TableReader:
                 continue
             elif not isinstance(take.only.get(name), str) and name != "le" and (name != table.model_label or len(facts.models) > 1):
                 part.append(f"{name}={value}")
-        return _Place(rank, tuple(extra), ",".join(sorted(part)))
+        return Place(rank, tuple(extra), ",".join(sorted(part)))
 
 
 def _is(value: str, wanted: str | tuple[str, ...]) -> bool:
     return value == wanted if isinstance(wanted, str) else value in wanted
 
 
-def _fold(row: Row, totals: dict[_Place, float]) -> dict[_Place, float]:
+def _fold(row: Row, totals: dict[Place, float]) -> dict[Place, float]:
     """Join the parts of a gauge; an instant value needs no history for that."""
-    groups: dict[_Place, list[float]] = {}
+    groups: dict[Place, list[float]] = {}
     for place, value in totals.items():
         groups.setdefault(place._replace(part=""), []).append(value)
     return {place: row.fold(values) for place, values in groups.items()}
@@ -220,22 +209,3 @@ def _wrong(read: Read, value: float) -> str:
     if value < 0:
         return f"negative ({value:g})"
     return f"{value:g}, more than the whole" if read is Read.RATIO and value > _RATIO_LIMIT else ""
-
-
-def _bound(series: Series) -> float:
-    try:
-        return float(series.labels.get("le", "nan"))
-    except ValueError:
-        return float("nan")
-
-
-def _wrong_histogram(bounds: tuple[float, ...], counts: tuple[float, ...], total: float | None) -> str:
-    if not bounds or bounds[-1] != inf or any(b != b for b in bounds):
-        return "has no +Inf bucket, or bounds that are no numbers"
-    if total is None or not isfinite(total) or total < 0:
-        return f"has the sum {total}"
-    if not all(isfinite(c) and c >= 0 for c in counts):
-        return "has a bucket that is no count"
-    if any(later < earlier for earlier, later in pairwise(counts)):
-        return "has buckets that fall"
-    return ""

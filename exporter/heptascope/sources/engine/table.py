@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from math import prod
 
 from heptascope.model import Quality, Reason
@@ -86,7 +87,7 @@ class Take:
     join: Callable[[Sequence[float]], float | None] = sum
     read: Read | None = None
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """The keys of the families."""
         return tuple(family_key(name) for name in self.families)
@@ -156,11 +157,5 @@ class Table:
 
     def facts(self, page: Page, context: Context) -> Facts:
         """Collect what rows depend on."""
-        ranks: set[str] = set()
-        models: set[str] = set()
-        for found in page.series.values():
-            for series, _ in found:
-                ranks.add(series.labels.get(self.rank_label, ""))
-                models.add(series.labels.get(self.model_label, ""))
         version = self.version(page, context.stated_version)
-        return Facts(page, version, context, tuple(sorted(ranks - {""})) or ("0",), tuple(sorted(models - {""})))
+        return Facts(page, version, context, page.label_values(self.rank_label) or ("0",), page.label_values(self.model_label))
