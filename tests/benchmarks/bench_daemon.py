@@ -8,6 +8,7 @@ reads /metrics every 5 s. What the NVML calls themselves cost is in bench_gpu.py
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -62,6 +64,7 @@ def work(url: str, gpus: int, interval: float, seconds: float) -> None:
     from heptascope.config import Settings
     from heptascope.daemon import Daemon
     from heptascope.demo.scenarios import FOLDER
+    from heptascope.service import be_cheap
     from heptascope.sources.engine.source import EngineSource
     from heptascope.sources.gpu.nvml import nvml_sources
     from heptascope.sources.host.source import HostSource
@@ -74,12 +77,16 @@ def work(url: str, gpus: int, interval: float, seconds: float) -> None:
 
     daemon = Daemon(build_pipeline(Settings(), {}))
     server = WebServer(create_app(daemon), "127.0.0.1", 0)
+    folder = TemporaryDirectory()
     if gpus:
-        replayed = [source for source in replay_sources(Recording.open(FOLDER / SCENARIO)) if source.kind == "gpu"]
+        for name in ("gpu.jsonl.gz", "label.json"):  # without its pages: what those cost is not the daemon's
+            shutil.copy(FOLDER / SCENARIO / name, folder.name)
+        replayed = [source for source in replay_sources(Recording.open(Path(folder.name))) if source.kind == "gpu"]
         daemon.add([ManyGpus(source, gpus, interval) for source in replayed])
     else:
         daemon.add(nvml_sources(interval, devices=("0",)))
     daemon.add([EngineSource("vllm", url), HostSource(list)])
+    be_cheap()
     daemon.start()
     server.start()
     stop = threading.Event()
