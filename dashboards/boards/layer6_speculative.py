@@ -37,8 +37,8 @@ def _collapsed() -> str:
 
 
 def _speculating(expr: str) -> str:
-    """Return `expr` for engines that speculate: those of the others would only hide them."""
-    return of_model(f"({expr})\nand on ({by(RANK)}) ({sel(_E + 'speculation_enabled')} == 1 or {_DRAFTED} > 0)")
+    """Return `expr` for engines that tell of drafts, which those do that speculate: lines of the others would only hide theirs."""
+    return of_model(f"({expr})\nand on ({by(RANK)}) ({_DRAFTED} or {sel(_E + 'spec_accepted_length_tokens')})")
 
 
 def _pays() -> Row:

@@ -11,7 +11,7 @@ import pytest
 from heptascope.sources.prometheus_api import PrometheusApi
 from heptascope.surfaces.dashboards import empty, here
 from heptascope.surfaces.dashboards.board import load_boards
-from heptascope.surfaces.dashboards.empty import Cause, Empty, Looked
+from heptascope.surfaces.dashboards.empty import CAUSE_WORDS, Cause, Empty, Looked
 from heptascope.surfaces.dashboards.report import as_object, lines
 from heptascope.surfaces.dashboards.scope import Scope
 from support.dashboard_fleet import END, Pod
@@ -59,7 +59,7 @@ def test_with_rules_and_with_work(tmp_path: Any) -> None:
 
 
 def test_an_empty_prometheus_is_not_scraping(tmp_path: Any) -> None:
-    """The command says so for every panel, in JSON too, and ends with status 1."""
+    """The command says so in one line, in JSON for every panel, and ends with status 1."""
     with running_prometheus(tmp_path) as server:
         done = heptascope("check", "--dashboards", "--prometheus", server.url, "--format", "json", *UNTIL)
         text = heptascope("check", "--dashboards", "--prometheus", server.url, *UNTIL)
@@ -67,7 +67,8 @@ def test_an_empty_prometheus_is_not_scraping(tmp_path: Any) -> None:
     assert (1, "") == (done.returncode, done.stderr)
     assert {"not_scraped"} == {gap["cause"] for board in found["boards"] for gap in board["empty"]}
     assert found["panels"] == sum(len(board["empty"]) for board in found["boards"])
-    assert (1, True) == (text.returncode, "not_scraped: this Prometheus has no series of heptascope" in text.stdout)
+    line = f"not_scraped: {CAUSE_WORDS[Cause.NOT_SCRAPED]}; {found['panels']} of {found['panels']} panels are empty\n"
+    assert (1, line, "") == (text.returncode, text.stdout, text.stderr)
 
 
 def test_what_can_never_be_filled_here() -> None:

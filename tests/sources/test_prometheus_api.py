@@ -26,8 +26,16 @@ class _Other(BaseHTTPRequestHandler):
         if how == "slow":
             time.sleep(0.6)
         self.send_response(int(how) if how.isdigit() else 200)
+        if how == "302":
+            self.send_header("Location", "/login")
         self.end_headers()
-        body = {"json": b'{"hello": 1}', "list": b"[]", "user": b'{"status":"success","data":{"resultType":"vector","result":[]}}'}
+        body = {
+            "json": b'{"hello": 1}',
+            "list": b"[]",
+            "user": b'{"status":"success","data":{"resultType":"vector","result":[]}}',
+            "nothing": b'{"status":"success"}',
+            "streams": b'{"status":"success","data":{"resultType":"streams","result":[{"stream":{}}]}}',
+        }
         if how != "user" or self.headers.get("Authorization") == "Basic dTpwOnc=":
             self.wfile.write(body.get(how, b"<html>"))
 
@@ -54,6 +62,10 @@ def other() -> Iterator[str]:
         ("html", "is not a Prometheus (HTTP 200); give the address at which /api/v1/query answers"),
         ("json", "is not a Prometheus (HTTP 200); give the address at which /api/v1/query answers"),
         ("list", "is not a Prometheus (HTTP 200); give the address at which /api/v1/query answers"),
+        ("nothing", "is not a Prometheus (HTTP 200); give the address at which /api/v1/query answers"),
+        ("streams", "is not a Prometheus (HTTP 200); give the address at which /api/v1/query answers"),
+        ("302", "sends elsewhere, to /login (HTTP 302); give the address of Prometheus itself, behind any login"),
+        ("503", "cannot answer (HTTP 503); check that Prometheus runs behind it, and has started"),
         ("slow", "no answer within 0.2 s; ask a Prometheus that has less to do"),
     ],
 )

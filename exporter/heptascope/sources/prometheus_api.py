@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
@@ -16,7 +16,8 @@ from heptascope.sources.urls import is_http
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 30.0
-_UNAUTHORIZED, _FORBIDDEN = 401, 403
+_UNAUTHORIZED, _FORBIDDEN, _SERVER_ERROR = 401, 403, 500
+_T = TypeVar("_T")
 _SHOWN: Final = 160
 _ERRNO: Final = re.compile(r"^\[Errno -?\d+\] ")
 
@@ -58,19 +59,19 @@ class PrometheusApi:
 
     def instant(self, expr: str, t: float) -> list[Series]:
         """Return the answer to an instant query. Raises UserError."""
-        return _series(self._ask("query", query=expr, time=f"{t:.3f}"))
+        return self._ask(_series, "query", query=expr, time=f"{t:.3f}")
 
     def range(self, expr: str, start: float, end: float, step: float) -> list[Series]:
         """Return the answer to a range query. Raises UserError."""
-        return _series(self._ask("query_range", query=expr, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}"))
+        return self._ask(_series, "query_range", query=expr, start=f"{start:.3f}", end=f"{end:.3f}", step=f"{step:g}")
 
     def label_values(self, label: str, match: str, start: float, end: float) -> list[str]:
         """Return the values of a label, of series that match a selector ("": all). Raises UserError."""
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}"}
         only = {"match[]": match} if match else {}
-        return [str(value) for value in self._ask(f"label/{label}/values", "GET", **times, **only)]
+        return self._ask(_texts, f"label/{label}/values", "GET", **times, **only)
 
-    def _ask(self, path: str, method: str = "POST", **parameters: str) -> Any:
+    def _ask(self, read: Callable[[Any], list[_T]], path: str, method: str = "POST", **parameters: str) -> list[_T]:
         where = {"params" if method == "GET" else "data": parameters}
         try:
             reply = self._client.request(method, path, **where)  # type: ignore[arg-type]  # two names, one kind of value
@@ -80,25 +81,37 @@ class PrometheusApi:
             raise self._error(f"no answer within {self._timeout:g} s", "ask a Prometheus that has less to do") from None
         except httpx.HTTPError as error:
             raise self._error(_one_line(str(error)) or type(error).__name__, "check the address, and that Prometheus runs there") from None
-        return self._content(reply)
+        return self._content(reply, read)
 
-    def _content(self, reply: httpx.Response) -> Any:
+    def _content(self, reply: httpx.Response, read: Callable[[Any], list[_T]]) -> list[_T]:
         if reply.status_code in (_UNAUTHORIZED, _FORBIDDEN):
             what = "wants a password" if reply.status_code == _UNAUTHORIZED else "forbids the question"
             raise self._error(f"{what} (HTTP {reply.status_code})", "write the address as http://USER:PASSWORD@HOST:PORT")
+        if reply.has_redirect_location:
+            to = _one_line(reply.headers["location"])
+            raise self._error(
+                f"sends elsewhere, to {to} (HTTP {reply.status_code})", "give the address of Prometheus itself, behind any login"
+            )
         try:
             answer = reply.json()
-            status = answer["status"]
-        except (ValueError, TypeError, KeyError):
-            raise self._error(
-                f"is not a Prometheus (HTTP {reply.status_code})", "give the address at which /api/v1/query answers"
-            ) from None
-        if status != "success":
-            raise QueryError(_one_line(str(answer.get("error", "it does not say why"))), where=self.url)
-        return answer["data"]
+            if answer["status"] == "success":
+                return read(answer["data"])
+            why = str(answer.get("error", "it does not say why"))
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            raise self._foreign(reply.status_code) from None
+        raise QueryError(_one_line(why), where=self.url)
+
+    def _foreign(self, status: int) -> UserError:
+        if status >= _SERVER_ERROR:
+            return self._error(f"cannot answer (HTTP {status})", "check that Prometheus runs behind it, and has started")
+        return self._error(f"is not a Prometheus (HTTP {status})", "give the address at which /api/v1/query answers")
 
     def _error(self, message: str, hint: str) -> UserError:
         return UserError(message, where=self.url, hint=hint)
+
+
+def _texts(data: Iterable[Any]) -> list[str]:
+    return [str(value) for value in data]
 
 
 def _series(data: Mapping[str, Any]) -> list[Series]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from heptascope.surfaces.dashboards.empty import CAUSE_WORDS, Empty, Looked
+from heptascope.surfaces.dashboards.empty import CAUSE_WORDS, Cause, Empty, Looked
 
 _FEW_SIGNALS: Final = 2
 
@@ -28,16 +28,26 @@ def as_object(found: Iterable[Looked]) -> dict[str, Any]:
 
 
 def lines(found: Iterable[Looked], empty: str) -> Iterator[str]:
-    """Yield the result for people, a board at a time; `empty` is how its empty panels are called, such as "are empty"."""
+    """Yield the result for people, a board at a time; `empty` is how its empty panels are called, such as "are empty".
+
+    Where heptascope is not scraped, nothing but that is said.
+    """
     total = dead = 0
+    scraped = True
     for one in found:
         total, dead = total + one.panels, dead + len(one.empty)
+        scraped = Cause.NOT_SCRAPED not in {gap.cause for gap in one.empty}
+        if not scraped:
+            continue
         says = f"{len(one.empty)} of {one.panels} panels {empty}" if one.empty else f"all {one.panels} panels have data"
         yield f"{one.title} ({one.uid}): {says}"
         for (cause, detail), gaps in _by_cause(one.empty).items():
             yield f"  {cause}: {detail or CAUSE_WORDS[cause]}"
             yield from (f"    {gap.panel}{_without(gap)}" for gap in gaps)
-    yield f"\n{dead} of {total} panels {empty}." if dead else f"\nEach of {total} panels has data."
+    if not scraped:
+        yield f"{Cause.NOT_SCRAPED}: {CAUSE_WORDS[Cause.NOT_SCRAPED]}; {dead} of {total} panels {empty}"
+    else:
+        yield f"\n{dead} of {total} panels {empty}." if dead else f"\nEach of {total} panels has data."
 
 
 def _by_cause(gaps: Iterable[Empty]) -> dict[tuple[str, str], list[Empty]]:
