@@ -49,12 +49,20 @@ def test_without_its_pages_an_engine_cannot_be_judged(name: str) -> None:
     assert {"source_down"} == unknown(found)["PrefillStarvesDecode"]
 
 
-@pytest.mark.parametrize("name", ["decode-b1", "decode-c64", "prefill-8k", "mixed-near-sat", "tp2-c64", "graph-b8"])
+@pytest.mark.parametrize("name", ["decode-b1", "decode-c64", "prefill-8k", "mixed-near-sat", "tp2-c64"])
 def test_without_gpm_no_limiter_is_named(name: str) -> None:
     """On a card without activity counters nothing compares its resources, so a healthy server's limiter is unknown, not guessed."""
     found = verdict(name, "without GPM")
     assert ("cannot-tell", None) == (found["state"], found["limiter"])
     assert {"DramBandwidthLimit", "TensorComputeLimit", "HostStepLimit"} <= set(unknown(found))
+
+
+@pytest.mark.parametrize("name", ["cpu-starved", "eager-b8", "graph-b8", "draft-good"])
+def test_without_gpm_utilization_shows_an_idle_gpu(name: str) -> None:
+    """NVML's utilization says when no kernel runs, which is enough to see that the GPU waits for the host; what bounds it stays open."""
+    found = verdict(name, "without GPM")
+    assert (Match.RIGHT, None) == (match(name, "without GPM"), found["limiter"])
+    assert "HostStepLimit" in unknown(found)
 
 
 @pytest.mark.parametrize("name", ["kv-severe", "kv-long", "ngram-low", "aborts", "prefill-starve-heavy", "stream-flood"])

@@ -129,6 +129,19 @@ def test_without_activity_there_is_no_gap() -> None:
     assert pytest.approx(0.01) == room.value(STEP)
 
 
+def test_utilization_stands_for_activity_that_nobody_profiles() -> None:
+    """On a card without activity counters NVML's utilization shows the gap; where both are known the counters are right."""
+    used = {("gpu_utilization_ratio", GPU): 0.6, ("gpu_info", GPU): 1.0}
+    assert pytest.approx(0.4) == busy(12, 4.0, {}, used).value(GAP)
+    assert pytest.approx(0.2) == busy(12, 4.0, {}, used | gpu(graphics_engine_active=0.8)).value(GAP)
+
+
+def test_utilization_must_be_known_of_every_gpu() -> None:
+    """Of two GPUs one says nothing: the other does not speak for both."""
+    cards = {("gpu_info", card): 1.0 for card in (GPU, OTHER)}
+    assert busy(12, 4.0, {}, cards | {("gpu_utilization_ratio", GPU): 0.2}).value(GAP) is None
+
+
 @pytest.mark.parametrize(("active", "told"), [(0.95, False), (0.5, True)])
 def test_spinning_collectives_hide_gaps(active: float, told: bool) -> None:
     """On GPUs that talk to each other a small gap means nothing; a large one is a lower bound, and is told."""

@@ -70,6 +70,13 @@ def test_idle_has_no_pressure() -> None:
     }
 
 
+def test_a_gap_alone_presses_on_nothing() -> None:
+    """Where only NVML's utilization shows the gap there is nothing to compare it with, and the reason is that of the counters."""
+    room = busy(12, 4.0, {}, {("gpu_utilization_ratio", GPU): 0.6, ("gpu_info", GPU): 1.0})
+    assert (pytest.approx(0.4), None) == (room.value(GAP), pressure(room, "host"))
+    assert (Reason.NO_SOURCE, "nothing supplies heptascope_gpu_graphics_engine_active_ratio") == why_pressure(room, "host")
+
+
 # what a source supplies itself
 
 

@@ -46,6 +46,7 @@ TOPICS: Final[Mapping[Layer, tuple[str, ...]]] = {
         "numa",
         "queue",
         "step-regression",
+        "stall",
     ),
     Layer.PARALLEL: ("communication", "straggler", "bubble", "imbalance", "idle-gpu", "peer-access"),
     Layer.SPECULATIVE: ("acceptance", "overhead", "positions"),

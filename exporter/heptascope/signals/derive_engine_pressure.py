@@ -16,6 +16,9 @@ _INPUTS = {
 }
 """What each resource's pressure is made from."""
 
+_PROFILED = "heptascope_gpu_graphics_engine_active_ratio"
+"""Without it the host gap may be known, but nothing that it could be compared with."""
+
 
 def derive_pressure(c: Context, gap: float | None, work: bool | None, out: Collector) -> None:
     """Put each resource on one scale: 1 is all that can be had from it."""
@@ -32,7 +35,7 @@ def derive_pressure(c: Context, gap: float | None, work: bool | None, out: Colle
         elif c.ambiguous:
             out.lack(name, pairs, Reason.AMBIGUOUS, WHICH_GPU)
         else:
-            out.lack(name, pairs, *out.reason(signal, c.pairs) or c.reason(signal))
+            out.lack(name, pairs, *out.reason(signal, c.pairs) or c.reason(_PROFILED if resource == "host" else signal))
 
 
 def _pressures(c: Context, gap: float | None) -> dict[str, float | None]:

@@ -27,7 +27,8 @@ class Collector(Protocol):
 class Card:
     """One GPU over the derivation window: activity ratios, rates in bytes/s, peaks. A missing key is an unknown value, as is None.
 
-    `works` says whether it ran kernels, for whomever.
+    `works` says whether it ran kernels, for whomever. `utilization` is NVML's share of time with a kernel or a copy,
+    known also where no profiling counter is.
     """
 
     pairs: Labels
@@ -36,6 +37,7 @@ class Card:
     pcie_usable: float | None = None
     nvlink_bandwidth: float | None = None
     works: bool | None = None
+    utilization: float | None = None
 
 
 def _activity(window: Window, pairs: Labels, now: float, span: float) -> dict[str, float]:
@@ -91,9 +93,8 @@ def _works(window: Window, card: Card, now: float, span: float) -> bool | None:
     known = [
         card.activity[what] for what in ("graphics_engine_active", "sm_active", "dram_active", "tensor_active") if what in card.activity
     ]
-    if not known:
-        used = mean(window.get("heptascope_gpu_utilization_ratio", card.pairs), now, span)
-        known = [used] if used is not None else []
+    if not known and card.utilization is not None:
+        known = [card.utilization]
     power, limit = (mean(window.get(f"heptascope_gpu_{w}_watts", card.pairs), now, span) for w in ("power", "power_limit"))
     if known:
         return max(known) >= HAS_WORK_SHARE
@@ -138,6 +139,7 @@ def derive_gpus(window: Window, now: float, span: float, peaks: Mapping[str, Car
         width = _last(window, "heptascope_gpu_pcie_link_width_max", pairs)
         card.pcie_usable = ceilings.pcie_usable(generation, width) if generation and width else None
         card.nvlink_bandwidth = _last(window, "heptascope_gpu_nvlink_bandwidth_bytes_per_second", pairs)
+        card.utilization = mean(window.get("heptascope_gpu_utilization_ratio", pairs), now, span)
         card.works = _works(window, card, now, span)
         _estimates(window, card, infos.get(pairs, {}), now, span, peaks, out)
     _neighbours(window, now, span, out)

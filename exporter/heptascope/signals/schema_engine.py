@@ -182,7 +182,8 @@ ROWS: list[Signal] = [
         "step_host_gap_ratio",
         "ratio",
         _SCHED,
-        "Share of busy time in which the engine's GPUs ran no kernel; a collective that spins hides gaps.",
+        "Share of busy time in which the engine's GPUs ran no kernel (without activity counters: by NVML's utilization);"
+        " copies and a collective that spins hide gaps.",
         _DERIVED,
     ),
     _g("step_host_seconds", "seconds", _SCHED, "Part of the mean step in which the engine's GPUs ran no kernel.", _DERIVED),

@@ -28,7 +28,7 @@ export const rules = {
   OccupancyLimit: "kernel 在运行，但没有资源接近上限：瓶颈是 kernel 内部的延迟。",
   EagerMode: "引擎未使用 CUDA graph，GPU 在 kernel 之间空闲。",
   LaunchOverhead: "GPU 在 kernel 之间空闲，由一个核逐个发射：CUDA graph 关闭或未覆盖此 batch。",
-  BatchBeyondGraphs: "batch 大于已捕获的最大 CUDA graph，每步逐 kernel 执行。",
+  BatchBeyondGraphs: "没有已捕获的 CUDA graph 覆盖此 batch（多因它大于最大的一个），每步逐 kernel 执行。",
   TensorIdleInPrefill: "prefill 占满 SM 而 tensor core 空闲：在使用回退 kernel。",
   LowOccupancy: "SM 上的 warp 很少，tensor core 与 DRAM 都未被利用：kernel 受延迟限制。",
   Recompilation: "个别步停顿一秒以上而 GPU 空闲，像是在线上编译 kernel 或捕获 graph。",
@@ -61,10 +61,11 @@ export const rules = {
   SequenceCapReached: "请求排在并发上限之后，而 KV cache 与 tensor core 都有余量。",
   Overload: "到达的工作超过满载显卡所能处理，队列增长。",
   HostCpuStarved: "引擎已就绪却等不到 CPU，GPU 因此空闲。",
-  CpuThrottled: "cgroup 触及 CPU 上限被暂停，GPU 在等主机。",
+  CpuThrottled: "cgroup 触及 CPU 上限被暂停，引擎的线程随之停止。",
   EngineCoreSaturated: "engine core 占满一个 CPU 核，GPU 在等它。",
   HostStepBound: "GPU 一半时间空闲、KV cache 有余，请求却在等待：串行的主机是瓶颈。",
   PrefillStarvesDecode: "长 prompt 占用整步，正在 decode 的请求只能等待。",
+  EngineStalled: "请求在运行却毫无进展：没有 token 产生，GPU 无事可做。",
   NumaMisplacement: "引擎线程与 GPU 不在同一 NUMA 节点，GPU 在等主机。",
   InterpreterLockHeld: "同一 Python 进程的线程争抢解释器锁，或事件循环被阻塞，GPU 在等待。",
   StepTimeRegression: "相同 batch 下每步远慢于一天前。",
@@ -90,6 +91,7 @@ export const rules = {
   FrontendSaturated: "API 服务器进程已满，请求的时间花在那里而不在引擎中。",
   EventLoopBlocked: "前端的事件循环被阻塞：在它再次运转之前，所有请求和流都要等待。",
   FrontendSlow: "请求有相当一部分时间花在引擎之外：分词、语法编译或输出处理。",
+  OutputBacklog: "token 在引擎之外等待：测得的 token 间隔长于在运行的请求所能造成的间隔。",
   ClientAborts: "客户端在最初几个 token 后放弃许多请求，已做的工作白费。",
   EngineErrors: "相当一部分请求以服务器错误结束。",
   ClientErrors: "许多请求因有误被拒（4xx），多为 prompt 超过长度上限。",
@@ -373,6 +375,12 @@ export const steps = {
     "把容器的 CPU request 与 limit 提高到至少 2 + GPU 数，两者相等且为整数（static CPU manager 会绑核）。",
   "Find who shares the cores: pidstat 1, taskset -pc PID of the engine; move batch jobs away, widen the affinity.":
     "找出谁在共用这些核：pidstat 1，taskset -pc PID（引擎的）；移走批处理任务，放宽亲和性。",
+  "py-spy dump --pid PID of the engine core and of each worker shows what they wait for; then restart the engine, and let its liveness probe ask for a token and not only for /health.":
+    "对 engine core 和每个 worker 执行 py-spy dump --pid PID，可看到它们在等什么；然后重启引擎，并让存活探针请求一个 token，而不只是 /health。",
+  "Look in the log for a worker that died, a KV transfer without an answer, or shared memory that is full (--shm-size).":
+    "在日志中查找已退出的 worker、没有回应的 KV 传输，或已满的共享内存（--shm-size）。",
+  "--watchdog-timeout ends an engine whose forward pass does not return.":
+    "--watchdog-timeout 会结束前向计算不返回的引擎。",
   "Raise resources.limits.cpu of the engine's container, or remove the CPU limit and keep the request.":
     "提高引擎容器的 resources.limits.cpu，或去掉 CPU limit 只保留 request。",
   "A faster core (frequency, no neighbours on its sibling), --async-scheduling on, fewer front-end duties in the core: --api-server-count 2; for small models several replicas on one GPU or --data-parallel-size.":
@@ -455,6 +463,10 @@ export const steps = {
   "Lower max_draft_len to the last position that pays.": "把 max_draft_len 降到最后一个划算的位置。",
   "Traffic or target model changed: check that the drafter was trained for this model version, and the sampling temperature.":
     "流量或目标模型变了：确认 drafter 是为此模型版本训练的，并检查采样温度。",
+  "--api-server-count 2 or more; larger chunks in the stream (--stream-interval 8); look for a slow tokeniser in the start-up log.":
+    "--api-server-count 2 或更多；流式输出用更大的块（--stream-interval 8）；在启动日志中查看是否使用了慢速 tokenizer。",
+  "--tokenizer-worker-num and --detokenizer-worker-num 2 or more, --stream-interval 8, a fast tokeniser; --skip-tokenizer-init shows what is to be won.":
+    "--tokenizer-worker-num 与 --detokenizer-worker-num 2 或更多，--stream-interval 8，使用快速 tokenizer；--skip-tokenizer-init 可看出能赢得多少。",
   "--api-server-count 2 or more; send token ids instead of text for very long prompts; larger chunks in the stream (--stream-interval 8); the Rust front end (VLLM_USE_RUST_FRONTEND=1) where the build has it.":
     "--api-server-count 2 或更多；很长的 prompt 改发 token id 而非文本；流式输出用更大的块（--stream-interval 8）；若构建包含 Rust 前端则启用（VLLM_USE_RUST_FRONTEND=1）。",
   "--tokenizer-worker-num 2 or more, --stream-interval 8.": "--tokenizer-worker-num 2 或更多，--stream-interval 8。",
@@ -779,8 +791,8 @@ export const signals = {
     "引擎估计其 batch 的每 GPU DRAM 字节，读加写。",
   "1 if the engine had requests or made tokens within the window, 0 if it was idle.":
     "窗口内引擎有请求或生成了 token 为 1，空闲为 0。",
-  "Share of busy time in which the engine's GPUs ran no kernel; a collective that spins hides gaps.":
-    "忙碌时间中引擎的 GPU 没有运行 kernel 的比例；自旋的集合通信会掩盖空隙。",
+  "Share of busy time in which the engine's GPUs ran no kernel (without activity counters: by NVML's utilization); copies and a collective that spins hide gaps.":
+    "忙碌时间中引擎的 GPU 没有运行 kernel 的占比（没有活动计数器时用 NVML 的利用率）；拷贝和自旋的集合通信会掩盖空隙。",
   "Part of the mean step in which the engine's GPUs ran no kernel.":
     "平均一步中引擎的 GPU 没有运行 kernel 的部分。",
   "Graphics-engine-active ratio over the window, mean of the engine's GPUs.":
