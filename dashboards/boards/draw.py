@@ -155,7 +155,7 @@ def _bars(panel: Panel) -> bargauge.Panel:
         .color_scheme(_color(model.FieldColorModeId.THRESHOLDS))
         .thresholds(_thresholds(of_all, GREEN if of_all else GREY))
         .display_mode(shared.BarGaugeDisplayMode.BASIC)
-        .value_mode(shared.BarGaugeValueMode.COLOR)
+        .value_mode(shared.BarGaugeValueMode.TEXT)
         .show_unfilled(True)
         .min(0)
         .orientation(shared.VizOrientation.HORIZONTAL)

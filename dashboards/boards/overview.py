@@ -16,6 +16,7 @@ from heptascope.surfaces.alerts.slo import BUDGET, BURNS, ERRORS, OBJECTIVE
 _E: Final = "heptascope_engine_"
 _TTFT, _ITL = _E + "time_to_first_token_seconds", _E + "inter_token_latency_seconds"
 _NO_RULES: Final = "Load alerts/rules/*.yaml into Prometheus: this is recorded there."
+_NO_BUDGET: Final = f"No requests in this time, or no rules. {_NO_RULES}"
 _NO_EXPORTER: Final = "heptascope is not scraped here."
 _VERDICT: Final = "heptascope_verdict"
 VERDICTS: Final = (VerdictState.IDLE, VerdictState.HEALTHY, VerdictState.CANNOT_TELL, VerdictState.DEGRADED)
@@ -104,7 +105,7 @@ def _now() -> Row:
                     "below 0 the objective is broken: stop risky changes, look at what burns it.",
                     "heptascope-application",
                     Mark(0, RED, "red below 0", below=True),
-                    _NO_RULES,
+                    _NO_BUDGET,
                 ),
                 _tile(
                     "Fullest pod",
@@ -221,7 +222,7 @@ def _users() -> Row:
         act="at the line two per cent of the month's budget go in an hour; the alerts about the budget page.",
         width=8,
         limits=(Mark(hour.factor, RED, f"red line at {hour.factor}: pages"),),
-        empty=_NO_RULES,
+        empty=_NO_BUDGET,
         links=(("Application", drill("heptascope-application", workload="${__field.labels.workload}")),),
     )
     return Row("What users feel", ((first, gap, burns),))

@@ -155,9 +155,10 @@ def _bar_gauge(shown: Shown, found: list[Field]) -> str:
         share = 0.0 if value is None else min(max(value / high, 0.0), 1.0) * 100
         text = "–" if value is None else field.text(value)
         colour = "var(--text)" if value is None else field.colour(value)
+        ink = colour if shown.options.get("valueMode", "color") == "color" else "var(--text)"
         rows.append(
             f'<div class="bar"><span>{html.escape(field.name)}</span><div><u style="width:{share:.1f}%;background:{colour}"></u></div>'
-            f'<b style="color:{colour}">{html.escape(text)}</b></div>'
+            f'<b style="color:{ink}">{html.escape(text)}</b></div>'
         )
     return f'<div class="bars">{"".join(rows)}</div>'
 
