@@ -55,7 +55,12 @@ def _steps() -> Row:
         normal="1 to 15 % for models of 8B and more.",
         act="that much can be won at most: launches (Operator), a starved or full engine core (row about the host).",
         width=12,
-        limits=(Limit("HostStepBound", "gap"), Limit("EngineCoreSaturated", "gap"), Limit("HostStepLimit", "gap")),
+        limits=(
+            Limit("HostStepBound", "gap"),
+            Limit("EngineCoreSaturated", "gap"),
+            Limit("HostStepLimit", "gap"),
+            Limit("EngineStalled", "gap"),
+        ),
         top=1.0,
         empty="Defined only while requests run, for an engine whose GPUs are known.",
     )

@@ -217,7 +217,7 @@ def _front() -> Row:
         shows="Cores used by the busiest API server process. Its event loop is one thread: 1 is full.",
         normal="below 0.5.",
         act="at the line: more API servers (--api-server-count), fewer stream events, tokenising elsewhere.",
-        width=12,
+        width=8,
         limits=(Limit("FrontendSaturated", "cores", unit=""),),
         empty="The engine's processes are not visible here (share the PID namespace).",
     )
@@ -234,10 +234,30 @@ def _front() -> Row:
         shows="Mean length of finished requests, in tokens.",
         normal="yours; remember it.",
         act="a change of length changes every latency without any fault.",
-        width=12,
+        width=8,
         empty=_NO_REQUESTS,
     )
-    return Row("Front end and clients", ((cores, lengths),))
+    return Row("Front end and clients", ((cores, _between(), lengths),))
+
+
+def _between() -> Panel:
+    gaps = f"sum by ({by(EACH_ENGINE)}) ({rate(_E + 'inter_token_latency_seconds_sum')})"
+    there = " + ".join(f"sum by ({by(EACH_ENGINE)}) ({sel(_E + what)})" for what in ("requests_running", "requests_waiting"))
+    return Panel(
+        "timeseries",
+        "Waiting for a token, per request",
+        (Query(f"{gaps} / ({there} > 0)", _ENGINE),),
+        "short",
+        shows=(
+            "Time between tokens that passes in a second, added up over all streams, for each request that runs or waits: "
+            "more than a second for each second cannot pass in the engine."
+        ),
+        normal="near 1 in steady decode, less with prefill.",
+        act="above the line tokens wait outside the engine, on their way to the client: more API servers, larger chunks in the stream.",
+        width=8,
+        limits=(Limit("OutputBacklog", "factor", unit=""),),
+        empty="No tokens in this time, or the engine has no histogram of them.",
+    )
 
 
 def _more() -> Row:
