@@ -6,6 +6,7 @@ One thread owns a pipeline. Time is an argument, so that a recording runs throug
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from heptascope.signals.store import Store
 from heptascope.signals.window import Window
 
 Values = Mapping[str, tuple[tuple[Labels, float], ...]]
+
+TIDY_SECONDS = 10.0
 
 
 class Judge(Protocol):
@@ -49,6 +52,7 @@ class Pipeline:
         self._deriver = Deriver(self.store, derive)
         self._judge = judge
         self._ingest_seconds = 0.0
+        self._tidied, self._window_bytes = -inf, 0.0
 
     @property
     def window(self) -> Window:
@@ -88,12 +92,12 @@ class Pipeline:
         if self._judge is not None:
             self._judge.step(self.store, now)
         judged = perf_counter()
-        self.window.drop_ended(now)
+        self._tidy(now)
         stages = {"ingest": self._ingest_seconds, "derive": derived - started, "rules": judged - derived}
         self._ingest_seconds = 0.0
         extra: dict[str, tuple[tuple[Labels, float], ...]] = {
             "heptascope_pass_duration_seconds": tuple(((("stage", stage),), seconds) for stage, seconds in stages.items()),
-            "heptascope_window_bytes": (((), float(self.window.nbytes())),),
+            "heptascope_window_bytes": (((), self._window_bytes),),
             "heptascope_series_dropped_total": tuple(
                 ((("source", source),), float(n)) for source, n in sorted(self.store.dropped.items()) if source != SOURCE
             ),
@@ -102,3 +106,10 @@ class Pipeline:
             extra.update(self._judge.values())
         self.snapshot = self.store.snapshot(now, statuses).with_values({k: v for k, v in extra.items() if v})
         return self.snapshot
+
+    def _tidy(self, now: float) -> None:
+        """Forget series that ended long ago, and see how much memory the others take; neither is urgent."""
+        if not 0 <= now - self._tidied < TIDY_SECONDS:
+            self._tidied = now
+            self.window.drop_ended(now)
+            self._window_bytes = float(self.window.nbytes())

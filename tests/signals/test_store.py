@@ -9,6 +9,7 @@ import pytest
 from heptascope.model import Histogram, Missing, Quality, Reading, Reason, Sample, labels
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.store import LONGEST_HOLD_SECONDS, Store
+from heptascope.signals.window import Window
 from support.feeding import GPU, RANK, START, live, sample, series
 
 RUNNING, TOKENS = "engine_requests_running", "engine_generation_tokens_total"
@@ -211,6 +212,35 @@ def test_a_vanished_histogram_ends_in_all_its_series() -> None:
     store.ingest(reading(0, histograms=[histogram(1.0, 4.0)]))
     store.ingest(reading(1))
     assert [] == [s for suffix in ("_bucket", "_sum", "_count") for s in store.window.series(LATENCY + suffix) if s.live]
+
+
+def test_a_histogram_with_other_bounds_ends_the_one_before() -> None:
+    """An engine that came back with other buckets: the old ones end, the shared ones and the totals go on, and so it stays."""
+    store = Store()
+    store.ingest(reading(0, histograms=[histogram(1.0, 4.0)]))
+    for second in (1, 2, 3):
+        store.ingest(reading(second, histograms=[Histogram(LATENCY, RANK, (0.25, INFINITY), (float(second), 5.0), 3.0)]))
+    assert {"0.25": 3.0, "+Inf": 5.0} == {dict(s.pairs)["le"]: s.v[-1] for s in store.window.series(f"{LATENCY}_bucket") if s.live}
+    assert 5.0 == dict(store.current(f"{LATENCY}_count"))[RANK]
+
+
+def test_a_histogram_that_returns_goes_on() -> None:
+    """Its series, which share their times, end and begin together."""
+    store = Store()
+    for second, found in enumerate(([histogram(1.0, 4.0)], [], [histogram(2.0, 5.0)])):
+        store.ingest(reading(second, histograms=found))
+    times = {tuple(s.t) for suffix in ("_bucket", "_sum", "_count") for s in store.window.series(LATENCY + suffix)}
+    assert ({3}, 5.0) == ({len(t) for t in times}, dict(store.current(f"{LATENCY}_count"))[RANK])
+
+
+def test_a_histogram_that_was_forgotten_begins_anew() -> None:
+    """After the retention nothing of it is left, and its next point is its first."""
+    store = Store(Window(retention=60))
+    store.ingest(reading(0, histograms=[histogram(1.0, 4.0)]))
+    store.ingest(reading(1))
+    store.window.drop_ended(START + 100)
+    store.ingest(reading(101, histograms=[histogram(2.0, 5.0)]))
+    assert [START + 101] == [t for s in store.window.series(f"{LATENCY}_count") for t in s.t]
 
 
 def test_a_snapshot_is_one_picture() -> None:

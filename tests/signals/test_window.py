@@ -7,7 +7,7 @@ import math
 import pytest
 
 from heptascope.model import labels
-from heptascope.signals.window import STALE, Series, Window
+from heptascope.signals.window import STALE, Group, Series, Window
 from support.feeding import RANK, START
 
 NAME = "heptascope_engine_requests_running"
@@ -128,3 +128,82 @@ def test_an_empty_series_is_not_live() -> None:
     """Nothing in it is no value."""
     assert not Series(NAME, RANK).live
     assert math.isnan(STALE)
+
+
+PAIR = (("b_bucket", RANK), ("b_sum", RANK))
+
+
+def grouped(window: Window, *points: tuple[float, tuple[float, float]]) -> Group:
+    """Return the group of two series after these points, seconds after START."""
+    group = window.group(PAIR)
+    assert group is not None
+    for second, values in points:
+        window.append_group(group, START + second, values)
+    return group
+
+
+def stored(window: Window, name: str) -> tuple[list[float], list[float]]:
+    """Return the times, in seconds after START, and the values of one of the group's series."""
+    found = window.get(name, RANK)
+    assert found is not None
+    return [t - START for t in found.t], list(found.v)
+
+
+def test_a_group_is_series_that_share_their_times() -> None:
+    """They read as any others; a moment that is not newer is dropped; memory counts the times once."""
+    window = Window()
+    group = grouped(window, (0, (1.0, 2.0)), (1, (3.0, 4.0)), (1, (9.0, 9.0)))
+    assert (([0, 1], [1.0, 3.0]), ([0, 1], [2.0, 4.0])) == (stored(window, "b_bucket"), stored(window, "b_sum"))
+    assert (8 * 6, True) == (window.nbytes(), all(one.t is group.t for one in group.series))
+
+
+def test_a_group_is_bounded_in_time() -> None:
+    """Its times are cut once, and its values with them."""
+    window = Window(retention=60)
+    grouped(window, *((float(second), (second, -second)) for second in range(300)))
+    times, values = stored(window, "b_sum")
+    assert 60 <= len(times) <= 60 + 64
+    assert times == [-value for value in values]
+
+
+def test_a_group_ends_and_goes_on_as_one() -> None:
+    """A marker ends all of its series, once; later values revive them; the shape tells of both."""
+    window = Window()
+    group = grouped(window, (0, (1.0, 2.0)))
+    shapes = [window.shape]
+    for act in (lambda: window.mark_group_stale(group, START), lambda: window.append_group(group, START + 2, (5.0, 6.0))):
+        act()
+        shapes.append(window.shape)
+    assert [1.0, 5.0] == [v for v in stored(window, "b_bucket")[1] if v == v]
+    assert (3, sorted(set(shapes))) == (len(group.t), shapes)
+    for _ in range(2):
+        window.mark_group_stale(group, START + 3)
+    assert (4, False) == (len(group.t), any(one.live for one in group.series))
+
+
+def test_a_group_of_known_or_too_many_series_is_none() -> None:
+    """What is there already has its own past, and the bound holds for all."""
+    window = Window(max_series=2)
+    window.append(*PAIR[0], START, 1.0)
+    assert (None, None) == (window.group(PAIR), window.group((("c", RANK), ("d", RANK))))
+    assert ["b_bucket"] == window.names()
+
+
+def test_a_point_for_one_takes_a_group_apart() -> None:
+    """The others keep their past, and the group takes nothing any more."""
+    window = Window()
+    group = grouped(window, (0, (1.0, 2.0)))
+    window.append(*PAIR[0], START + 1, 7.0)
+    window.append_group(group, START + 2, (8.0, 9.0))
+    assert (([0, 1], [1.0, 7.0]), ([0], [2.0])) == (stored(window, "b_bucket"), stored(window, "b_sum"))
+    assert () == group.series
+
+
+def test_a_group_that_ended_long_ago_is_forgotten() -> None:
+    """It makes room for others, and may come back as another group."""
+    window = Window(retention=60, max_series=2)
+    group = grouped(window, (0, (1.0, 2.0)))
+    window.mark_group_stale(group, START + 1)
+    window.drop_ended(START + 62)
+    assert (None, ()) == (window.get(*PAIR[0]), group.series)
+    assert window.group(PAIR) is not None

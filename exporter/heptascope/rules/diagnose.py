@@ -7,7 +7,7 @@ from typing import Any
 
 from heptascope.model import Confidence, FindingState, RuleKind, VerdictState
 from heptascope.rules.evidence import gather
-from heptascope.rules.export import Values, verdict_values
+from heptascope.rules.export import Values, each_engine, verdict_values
 from heptascope.rules.graph import Node, roots
 from heptascope.rules.instances import concerns
 from heptascope.rules.judge import Finding, JudgeSettings, RuleJudge
@@ -35,6 +35,7 @@ class Diagnoser:
         self.findings: list[Finding] = []
         self.latest: Verdict | None = None
         self._since: dict[str, tuple[object, float]] = {}
+        self._shown: tuple[object, Values] = (None, {})
 
     def step(self, store: Store, now: float) -> None:
         """Judge at `now` and make the verdict."""
@@ -46,8 +47,14 @@ class Diagnoser:
         return verdict_json(self.latest) if self.latest is not None else None
 
     def values(self) -> Values:
-        """Return findings and verdict as series."""
-        return verdict_values(self.latest, self.findings) if self.latest is not None else {}
+        """Return findings and verdict as series; the same object while they say the same."""
+        if self.latest is None:
+            return {}
+        said = [(v.engine, v.state, v.limiter and v.limiter.rule, [(c.rule, c.entity) for c in v.faults]) for v in each_engine(self.latest)]
+        key = (self.judge.instances, [f.state for f in self.findings], [bool(f.spared) for f in self.findings], said)
+        if key != self._shown[0]:
+            self._shown = (key, verdict_values(self.latest, self.findings))
+        return self._shown[1]
 
     def _overall(self, store: Store, now: float) -> Verdict:
         engines = sorted({dict(i.pairs).get("engine", "") for i in self.judge.instances if i.kind == "engine"})

@@ -58,9 +58,14 @@ def layer_states(verdict: Verdict, findings: Iterable[Finding]) -> dict[Layer, s
     return out
 
 
+def each_engine(verdict: Verdict) -> tuple[Verdict, ...]:
+    """Return the verdict of each engine; of one engine that is the verdict itself."""
+    return verdict.engines or (verdict,)
+
+
 def verdict_values(verdict: Verdict, findings: list[Finding]) -> Values:
     """Return `heptascope_finding`, `_finding_root`, `_finding_unknown`, `_limiter`, `_layer_state` and `_verdict`."""
-    each = verdict.engines or (verdict,)
+    each = each_engine(verdict)
     firing = [(labels(severity=f.rule.severity, **_finding_labels(f)), 1.0) for f in findings if f.state is FindingState.FIRING]
     unknown = [(labels(**_finding_labels(f)), 1.0) for f in findings if f.state is FindingState.CANNOT_TELL]
     root = [(pairs, 1.0) for pairs in dict.fromkeys(_root_labels(claim) for v in each for claim in v.faults)]

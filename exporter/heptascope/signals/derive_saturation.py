@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heptascope.model import Reason, labels
 from heptascope.signals.ceilings import ACHIEVABLE
 from heptascope.signals.engine_context import PREFIX, Collector, Context, average
-from heptascope.signals.rates import points, quantile
+from heptascope.signals.rates import change, quantile
 
 NAME = "heptascope_saturation_ratio"
 LIMIT = "heptascope_saturation_limit_ratio"
@@ -67,9 +67,8 @@ def _used(c: Context, latency: str, seconds: float) -> float | None:
     counts: dict[float, float] = {}
     for series in c.window.series(f"{PREFIX}{latency}_seconds_bucket"):
         if set(c.pairs) <= set(series.pairs):
-            values = points(series, c.now, c.span)[1]
             bound = float(series.labels["le"])
-            counts[bound] = counts.get(bound, 0.0) + (max(values[-1] - values[0], 0.0) if values else 0.0)
+            counts[bound] = counts.get(bound, 0.0) + max(change(series, c.now, c.span), 0.0)
     bounds = sorted(counts)
     enough = counts.get(float("inf"), 0.0) >= LEAST_OBSERVATIONS
     tail = quantile(TAIL, bounds, [counts[bound] for bound in bounds]) if enough else None

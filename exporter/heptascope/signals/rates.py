@@ -29,7 +29,15 @@ def points(series: Series | None, now: float, span: float) -> tuple[list[float],
     if series is None or not series.live:
         return [], []
     start = bisect_left(series.t, now - span - _EDGE)
-    return list(series.t[start:]), list(series.v[start:])
+    return series.t[start:].tolist(), series.v[start:].tolist()
+
+
+def change(series: Series | None, now: float, span: float) -> float:
+    """Return by how much a series is higher at the end of [now - span, now] than at its start; 0 if it has ended."""
+    if series is None or not series.live:
+        return 0.0
+    start = bisect_left(series.t, now - span - _EDGE)
+    return series.v[-1] - series.v[start] if start < len(series.v) else 0.0
 
 
 def growth(series: Series | None, now: float, span: float) -> Growth | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from math import isfinite
 
 from heptascope.model import Histogram, Labels, Missing, Quality, Reading, Reason, Sample, SourceStatus
@@ -10,7 +12,7 @@ from heptascope.signals.fold import Folder, Key
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.schema_row import Kind
 from heptascope.signals.snapshot import Snapshot
-from heptascope.signals.window import Window
+from heptascope.signals.window import Group, Window
 
 LONGEST_HOLD_SECONDS = 10.0
 """An instant ratio (no window of its own) stands for at most this long when it is integrated."""
@@ -40,7 +42,7 @@ class Store:
         self._sources: dict[str, _Source] = {}
         self._folders: dict[str, Folder] = {}
         self._integrals: dict[Key, float] = {}
-        self._bucket_labels: dict[tuple[Labels, float], Labels] = {}
+        self._groups: dict[Key, tuple[tuple[float, ...], Group | None]] = {}
         self._version = 0
 
     def ingest(self, reading: Reading) -> None:
@@ -54,9 +56,9 @@ class Store:
         histograms = {(h.name, h.labels): h for h in folder.histograms(reading.histograms) if h.name in SCHEMA}
         for key, value in values.items():
             self.window.append(*key, reading.t, value)
+        self._end(source, values.keys(), histograms, reading.t)
         for histogram in histograms.values():
             self._append_histogram(histogram, reading.t)
-        self._end(source, set(values), set(histograms), reading.t)
         self._values.update(values)
         source.t, source.keys, source.histograms = reading.t, set(values), histograms
         source.missing, source.quality = missing, dict(reading.quality)
@@ -67,7 +69,7 @@ class Store:
         if source is None:
             self._sources[name] = source = _Source()
         lost = {(key[0], _entity(key[1])) for key in (*source.keys, *source.histograms)}
-        self._end(source, set(), set(), t)
+        self._end(source, set(), {}, t)
         if lost:
             source.missing = [Missing(signal, reason, detail, pairs) for signal, pairs in sorted(lost)]
         source.keys, source.histograms = set(), {}
@@ -76,7 +78,7 @@ class Store:
         """Drop a source that is gone for good."""
         source = self._sources.pop(name, None)
         if source is not None:
-            self._end(source, set(), set(), t)
+            self._end(source, set(), {}, t)
 
     def current(self, name: str) -> list[tuple[Labels, float]]:
         """Return the live values of one signal."""
@@ -148,26 +150,42 @@ class Store:
         return out
 
     def _append_histogram(self, h: Histogram, t: float) -> None:
-        for bound, count in zip(h.bounds, h.counts, strict=True):
-            key = (h.labels, bound)
-            pairs = self._bucket_labels.get(key)
-            if pairs is None:
-                text = "+Inf" if bound == float("inf") else repr(float(bound))
-                pairs = self._bucket_labels[key] = tuple(sorted((*h.labels, ("le", text))))
-            self.window.append(h.name + "_bucket", pairs, t, count)
-        self.window.append(h.name + "_sum", h.labels, t, h.sum)
-        self.window.append(h.name + "_count", h.labels, t, h.counts[-1])
+        """Add a histogram's point: `_bucket`, `_sum` and `_count` share their times."""
+        key = (h.name, h.labels)
+        bounds, group = self._groups.get(key, ((), None))
+        if bounds != h.bounds or group is None or not group.series:
+            group = self.window.group(_series_of(h.name, h.labels, h.bounds))
+            self._groups[key] = (h.bounds, group)
+        values = (*h.counts, h.sum, h.counts[-1])
+        if group is not None:
+            self.window.append_group(group, t, values)
+        else:  # with bounds that it had not before, it shares some series with its past
+            for one, value in zip(_series_of(h.name, h.labels, h.bounds), values, strict=True):
+                self.window.append(*one, t, value)
 
-    def _end(self, source: _Source, live: set[Key], live_histograms: set[Key], t: float) -> None:
+    def _end_histogram(self, h: Histogram, t: float) -> None:
+        group = self._groups.get((h.name, h.labels), ((), None))[1]
+        if group is not None and group.series:
+            self.window.mark_group_stale(group, t)
+        else:
+            for one in _series_of(h.name, h.labels, h.bounds):
+                self.window.mark_stale(*one, t)
+
+    def _end(self, source: _Source, live: AbstractSet[Key], live_histograms: Mapping[Key, Histogram], t: float) -> None:
         for key in source.keys - live:
             self.window.mark_stale(*key, t)
             self._values.pop(key, None)
         for key, h in source.histograms.items():
-            if key not in live_histograms:
-                for bound in h.bounds:
-                    self.window.mark_stale(h.name + "_bucket", self._bucket_labels[h.labels, bound], t)
-                self.window.mark_stale(h.name + "_sum", h.labels, t)
-                self.window.mark_stale(h.name + "_count", h.labels, t)
+            if key not in live_histograms or live_histograms[key].bounds != h.bounds:
+                self._end_histogram(h, t)
+
+
+@lru_cache(maxsize=1024)
+def _series_of(name: str, pairs: Labels, bounds: tuple[float, ...]) -> tuple[tuple[str, Labels], ...]:
+    """Return the names and labels of a histogram's series: its buckets, its sum, its count."""
+    texts = ["+Inf" if bound == float("inf") else repr(float(bound)) for bound in bounds]
+    buckets = [(f"{name}_bucket", tuple(sorted((*pairs, ("le", text))))) for text in texts]
+    return (*buckets, (f"{name}_sum", pairs), (f"{name}_count", pairs))
 
 
 def _entity(pairs: Labels) -> Labels:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from heptascope.model import Labels
 
@@ -20,7 +20,7 @@ _TRIM_SLACK = 64  # points past the horizon before the front of a series is cut
 class Series:
     """One series: its name, labels, and two parallel arrays of times (Unix seconds) and values."""
 
-    __slots__ = ("labels", "name", "pairs", "t", "v")
+    __slots__ = ("group", "labels", "name", "pairs", "t", "v")
 
     def __init__(self, name: str, pairs: Labels) -> None:
         """Start an empty series; `pairs` are its labels, sorted."""
@@ -29,6 +29,7 @@ class Series:
         self.labels: dict[str, str] = dict(pairs)
         self.t = array("d")
         self.v = array("d")
+        self.group: Group | None = None
 
     @property
     def live(self) -> bool:
@@ -42,6 +43,22 @@ class Series:
             return None
         value = self.v[i - 1]
         return None if value != value else value
+
+
+class Group:
+    """Series that get all their points together, such as a histogram's: they share one array of times.
+
+    It comes apart, and `series` is empty from then on, as soon as one of them gets a point by itself or is forgotten.
+    """
+
+    __slots__ = ("series", "t")
+
+    def __init__(self, series: tuple[Series, ...]) -> None:
+        """Let `series`, which are empty, share their times."""
+        self.series = series
+        self.t = array("d")
+        for one in series:
+            one.t, one.group = self.t, self
 
 
 class Window:
@@ -61,7 +78,9 @@ class Window:
 
     def append(self, name: str, pairs: Labels, t: float, value: float) -> None:
         """Add a point; one that is not newer than the series' last point replaces nothing and is dropped."""
-        family = self._by_name.setdefault(name, {})
+        family = self._by_name.get(name)
+        if family is None:
+            family = self._by_name[name] = {}
         series = family.get(pairs)
         if series is None:
             if self._count >= self.max_series:
@@ -69,15 +88,45 @@ class Window:
                 return
             series = family[pairs] = Series(name, pairs)
             self._count += 1
-        times = series.t
+        elif series.group is not None:
+            _part(series.group)
+        times, values = series.t, series.v
         if times and t <= times[-1]:
             return
-        if (value == value) is not series.live:
+        if (value == value) is not (bool(values) and values[-1] == values[-1]):
             self.shape += 1
         times.append(t)
-        series.v.append(value)
+        values.append(value)
         if times[0] < t - self.retention:
-            self._trim(series, t - self.retention)
+            _trim(times, (values,), t - self.retention)
+
+    def group(self, keys: Sequence[tuple[str, Labels]]) -> Group | None:
+        """Begin series that share their times; None if one of them is there already, or if they were too many."""
+        if self._count + len(keys) > self.max_series or any(pairs in self._by_name.get(name, ()) for name, pairs in keys):
+            return None
+        group = Group(tuple(Series(name, pairs) for name, pairs in keys))
+        for one in group.series:
+            self._by_name.setdefault(one.name, {})[one.pairs] = one
+        self._count += len(keys)
+        return group
+
+    def append_group(self, group: Group, t: float, values: Sequence[float]) -> None:
+        """Add a point to every series of a group, all of them values or all of them staleness markers, as `append` does."""
+        times = group.t
+        if not group.series or (times and t <= times[-1]):
+            return
+        if (values[0] == values[0]) is not group.series[0].live:
+            self.shape += 1
+        times.append(t)
+        for one, value in zip(group.series, values, strict=True):
+            one.v.append(value)
+        if times[0] < t - self.retention:
+            _trim(times, [one.v for one in group.series], t - self.retention)
+
+    def mark_group_stale(self, group: Group, t: float) -> None:
+        """End every series of a group at `t`; nothing happens if they have ended."""
+        if group.series and group.series[0].live:
+            self.append_group(group, max(t, math.nextafter(group.t[-1], math.inf)), [STALE] * len(group.series))
 
     def mark_stale(self, name: str, pairs: Labels, t: float) -> None:
         """End a series at `t`; nothing happens if it is unknown or ended already."""
@@ -102,16 +151,29 @@ class Window:
         horizon = now - self.retention
         for family in self._by_name.values():
             for pairs in [p for p, s in family.items() if not s.t or s.t[-1] < horizon]:
-                del family[pairs]
+                group = family.pop(pairs).group
+                if group is not None:
+                    _part(group)
                 self._count -= 1
                 self.shape += 1
 
     def nbytes(self) -> int:
         """Return the memory of the stored points, in bytes."""
-        return sum(s.t.buffer_info()[1] * 16 for f in self._by_name.values() for s in f.values())
+        series = [s for f in self._by_name.values() for s in f.values()]
+        times = {id(s.t): len(s.t) for s in series}
+        return 8 * (sum(times.values()) + sum(len(s.v) for s in series))
 
-    def _trim(self, series: Series, horizon: float) -> None:
-        cut = bisect_right(series.t, horizon)
-        if cut >= _TRIM_SLACK:
-            del series.t[:cut]
-            del series.v[:cut]
+
+def _part(group: Group) -> None:
+    """Let each series of a group have times of its own."""
+    for one in group.series:
+        one.t, one.group = array("d", one.t), None
+    group.series = ()
+
+
+def _trim(times: array[float], values: Iterable[array[float]], horizon: float) -> None:
+    cut = bisect_right(times, horizon)
+    if cut >= _TRIM_SLACK:
+        del times[:cut]
+        for one in values:
+            del one[:cut]

@@ -6,6 +6,7 @@ if anything moved meanwhile.
 
 from __future__ import annotations
 
+import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -64,6 +65,7 @@ def points(series: Series, most: int | None = None) -> tuple[Sequence[float], Se
     for _ in range(_TRIES):
         size = len(series.t)
         if len(series.v) != size:
+            time.sleep(0)  # the writer is in the middle of it: let it go on
             continue
         times, values = series.t[first:], series.v[first:]
         if len(series.t) == size == len(series.v):
