@@ -113,7 +113,7 @@ def test_what_was_said_is_kept_for_ten_minutes() -> None:
     assert chronicle.at(first.t - 60) is None
     band = next(band for band in chronicle.bands(state.time) if band.finding.rule.name == "KVCachePreemption")
     assert band.end is None
-    judge.findings = []
+    judge.findings, judge.judge.version = [], judge.judge.version + 1
     chronicle.note(judge)
     ended = next(b for b in chronicle.bands(state.time) if b.key == band.key)
     assert state.time == ended.end

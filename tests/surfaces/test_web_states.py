@@ -19,7 +19,8 @@ def test_states_are_those_of_the_instant(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def note(t: float, state: FindingState, detail: str = "", *, gone: bool = False) -> None:
         missing = (Missing("signal", Reason.STALE, detail),) if detail else ()
-        kept.note([] if gone else [Finding(rule, nobody, state, since=t if not detail else 0.0, missing=missing)], t, t - 600)
+        kept.note([] if gone else [Finding(rule, nobody, state, since=t if not detail else 0.0, missing=missing)], t)
+        kept.forget(t - 600)
 
     note(100.0, FindingState.CANNOT_TELL, "1 s old")
     note(101.0, FindingState.CANNOT_TELL, "2 s old")

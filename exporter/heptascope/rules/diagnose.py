@@ -51,7 +51,7 @@ class Diagnoser:
         if self.latest is None:
             return {}
         said = [(v.engine, v.state, v.limiter and v.limiter.rule, [(c.rule, c.entity) for c in v.faults]) for v in each_engine(self.latest)]
-        key = (self.judge.instances, [f.state for f in self.findings], [bool(f.spared) for f in self.findings], said)
+        key = (self.judge.version, said)
         if key != self._shown[0]:
             self._shown = (key, verdict_values(self.latest, self.findings))
         return self._shown[1]

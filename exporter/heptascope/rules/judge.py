@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 from heptascope.model import FindingState, Labels, Missing, Reason, RuleKind
 from heptascope.rules import promql
@@ -38,6 +40,10 @@ class Finding:
     last_true: float | None = field(default=None, repr=False)
     refuted_since: float | None = field(default=None, repr=False)
 
+    def told(self) -> tuple[object, ...]:
+        """Return what others are told of: when this is the same as before, nothing has changed but the value."""
+        return self.state, self.since, self.missing, self.spared
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
@@ -57,8 +63,20 @@ class _Line:
     rests: bool = False
 
 
+class _Moment(NamedTuple):
+    """What all rules of one pass look at: the evaluation, which selectors have series, why others have none, who has no work."""
+
+    this: promql.Pass
+    presence: Presence
+    reasons: Reasons
+    resting: AbstractSet[Labels]
+
+
 class RuleJudge:
-    """Evaluates the catalogue once a pass and keeps the state of each rule and instance."""
+    """Evaluates the catalogue once a pass and keeps the state of each rule and instance.
+
+    `version` grows with each pass in which the state of a finding changed, or what is missing for it, so that others need not compare.
+    """
 
     def __init__(self, rules: Iterable[Rule], settings: JudgeSettings | None = None) -> None:
         """Compile every rule for the in-process window. Raises UserError naming file and line."""
@@ -71,34 +89,42 @@ class RuleJudge:
         self._lines: dict[str, list[_Line]] = {}
         self._shape = -1
         self._reasons: list[Missing] = []
+        self.version = 0
 
     def step(self, store: Store, now: float) -> list[Finding]:
         """Judge every rule for every instance known at `now`."""
         reasons = self._forget_what_changed(store, now)
-        presence = Presence(store.window)
         this = promql.Pass(store.window, now, promql.Mode.PROMETHEUS_3, {})
-        resting = _resting(store)
+        moment = _Moment(this, Presence(store.window), reasons, _resting(store))
+        changed = False
         for rule in self.rules.values():
             lines = self._lines[rule.name]
             values, complaint = self._evaluate(rule, lines, this)
             for line in lines:
                 if line.rests and not values and not complaint:
                     continue
-                finding = line.finding
-                value = _value_for(values, finding.instance)
-                silent = value is not None or (rule.guard != "none" and finding.instance.pairs in resting)
-                finding.missing = () if silent else complaint or self._lacking(line, presence, reasons)
-                refuted = bool(finding.missing) and not complaint and self._refuted(line, presence, this)
-                self._spare(finding, refuted, now)
-                self._advance(finding, value, now)
-                line.rests = line.lacks == () and finding.state is FindingState.CLEAR and finding.true_since is None
+                before = line.finding.told()
+                self._judge(line, values, complaint, moment)
+                changed = changed or before != line.finding.told()
+        self.version += changed
         return [line.finding for lines in self._lines.values() for line in lines]
+
+    def _judge(self, line: _Line, values: list[_Row], complaint: tuple[Missing, ...], at: _Moment) -> None:
+        finding = line.finding
+        value = _value_for(values, finding.instance)
+        silent = value is not None or (finding.rule.guard != "none" and finding.instance.pairs in at.resting)
+        finding.missing = () if silent else complaint or self._lacking(line, at)
+        refuted = bool(finding.missing) and not complaint and self._refuted(line, at)
+        self._spare(finding, refuted, at.this.t)
+        self._advance(finding, value, at.this.t)
+        line.rests = line.lacks == () and finding.state is FindingState.CLEAR and finding.true_since is None
 
     def _forget_what_changed(self, store: Store, now: float) -> Reasons:
         """Note who is there and why what is missing, and keep what was worked out from that only while it is the same."""
         reasons, found = store.missing(), instances(store.window)
         if found != self.instances or not self._lines:
             self.instances = found
+            self.version += 1
             self._lines = {rule.name: self._lines_of(rule, now) for rule in self.rules.values()}
         moved = self._shape != store.window.shape
         if moved or reasons != self._reasons:
@@ -145,19 +171,19 @@ class RuleJudge:
             return [], (Missing(rule.name, Reason.AMBIGUOUS, str(error)),)
         return values, ()
 
-    def _lacking(self, line: _Line, presence: Presence, reasons: Reasons) -> tuple[Missing, ...]:
+    def _lacking(self, line: _Line, at: _Moment) -> tuple[Missing, ...]:
         if line.lacks is None:
             rule, instance = line.finding.rule, line.finding.instance
             expression = self._compiled.get(rule.name)
             if expression is None:
                 line.lacks = (Missing(rule.name, Reason.NO_SOURCE, BASELINE, instance.pairs),)
             else:
-                absent = expression.missing(lambda selector: presence.has(selector, instance))
-                found = tuple(dict.fromkeys(explain(selector, instance, reasons) for selector in absent))
+                absent = expression.missing(lambda selector: at.presence.has(selector, instance))
+                found = tuple(dict.fromkeys(explain(selector, instance, at.reasons) for selector in absent))
                 line.lacks = () if any(m.reason in NOT_APPLICABLE for m in found) else found
         return line.lacks
 
-    def _refuted(self, line: _Line, presence: Presence, this: promql.Pass) -> bool:
+    def _refuted(self, line: _Line, at: _Moment) -> bool:
         """Whether a part of the rule that must hold is known not to: then nothing that is missing could make the rule fire.
 
         Limiters stay unknown: that one is clear is taken for its resource being free, and of that the other parts say nothing.
@@ -165,7 +191,7 @@ class RuleJudge:
         rule, instance = line.finding.rule, line.finding.instance
         if rule.kind is RuleKind.LIMITER or not instance.pairs:
             return False
-        return line.case.fails_by_what_is_known(lambda selector: presence.has(selector, instance), this)
+        return line.case.fails_by_what_is_known(lambda selector: at.presence.has(selector, instance), at.this)
 
     def _spare(self, finding: Finding, refuted: bool, now: float) -> None:
         """Let missing signals not matter once the rule has been refuted for `hold` seconds: for as long a firing rule would have stayed."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_MOST_BYTES = 1 << 20  # no file read here is longer; /proc/net/tcp is read in pieces of this size
+_PIECE_BYTES = 1 << 16  # most files are shorter; a larger buffer would be a mapping of its own, made and thrown away for each file
 
 
 class Stat(NamedTuple):
@@ -99,6 +99,6 @@ def count_cpus(cpu_list: str) -> int | None:
 
 def _read_all(descriptor: int) -> bytes:
     pieces = []
-    while piece := os.read(descriptor, _MOST_BYTES):
+    while piece := os.read(descriptor, _PIECE_BYTES):
         pieces.append(piece)
     return b"".join(pieces)

@@ -13,7 +13,7 @@ from typing import Any
 
 from heptascope.model import FindingState, Layer
 from heptascope.rules.diagnose import Diagnoser
-from heptascope.rules.export import layer_states
+from heptascope.rules.export import each_engine, layer_states
 from heptascope.rules.findings import finding_key, of_engine
 from heptascope.rules.judge import Finding
 from heptascope.rules.verdict import Verdict
@@ -56,6 +56,7 @@ class Chronicle:
         self._bands: dict[str, Band] = {}
         self._ended: deque[Band] = deque(maxlen=MOST_BANDS)
         self._signature: object = None
+        self._known: object = None
         self.states = States()
 
     def note(self, judge: Diagnoser) -> None:
@@ -63,9 +64,16 @@ class Chronicle:
         verdict, findings = judge.latest, judge.findings
         if verdict is None:
             return
-        self._note_bands(findings, verdict.t)
-        self.states.note(findings, verdict.t, verdict.t - KEPT_SECONDS)
-        moment = Moment(verdict.t, verdict, {v.engine: layers_of(v, findings) for v in verdict.engines or (verdict,)})
+        key = (judge.judge.version, [(v.engine, v.limiter and v.limiter.layer) for v in each_engine(verdict)])
+        if key != self._known or self.latest is None:
+            self._known = key
+            self._note_bands(findings, verdict.t)
+            self.states.note(findings, verdict.t)
+            layers = {v.engine: layers_of(v, findings) for v in each_engine(verdict)}
+        else:
+            layers = self.latest.layers
+        self.states.forget(verdict.t - KEPT_SECONDS)
+        moment = Moment(verdict.t, verdict, layers)
         signature = _signature(moment)
         if signature != self._signature or not self._moments or moment.t - self._moments[-1].t >= LONGEST_SECONDS:
             self._signature = signature
@@ -123,5 +131,5 @@ def layers_of(verdict: Verdict, findings: Sequence[Finding]) -> Layers:
 def _signature(moment: Moment) -> object:
     return tuple(
         (v.engine, v.state, v.limiter.rule if v.limiter else "", *((c.rule, c.entity) for c in (*v.faults, *v.consequences, *v.symptoms)))
-        for v in moment.verdict.engines or (moment.verdict,)
+        for v in each_engine(moment.verdict)
     ) + tuple(row["state"] for layers in moment.layers.values() for row in layers.values())

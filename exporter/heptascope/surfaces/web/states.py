@@ -35,8 +35,8 @@ class States:
         self._changes: deque[_Change] = deque()
         self._known_from = float("inf")
 
-    def note(self, findings: Iterable[Finding], t: float, horizon: float) -> None:
-        """Take the findings of `t` (Unix seconds), and merge the changes before `horizon` into one picture."""
+    def note(self, findings: Iterable[Finding], t: float) -> None:
+        """Take the findings of `t` (Unix seconds); until the next call they stand as they are."""
         self._known_from = min(self._known_from, t)
         current: dict[_Key, Finding] = {}
         for f in findings:
@@ -48,7 +48,6 @@ class States:
             current[key] = before
         self._changes.extend(_Change(t, key, None) for key in self._now.keys() - current.keys())
         self._now = current
-        self._forget(horizon)
 
     def at(self, t: float) -> list[Finding]:
         """Return the findings as they stood at `t`; empty before the first that are kept."""
@@ -62,7 +61,8 @@ class States:
             _apply(found, change)
         return list(found.values())
 
-    def _forget(self, horizon: float) -> None:
+    def forget(self, horizon: float) -> None:
+        """Merge the changes before `horizon` (Unix seconds) into one picture."""
         while self._changes and (self._changes[0].t < horizon or len(self._changes) > MOST_CHANGES):
             change = self._changes[0]
             _apply(self._first, change)
