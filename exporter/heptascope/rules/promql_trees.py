@@ -69,6 +69,7 @@ class RangeTree:
 
 
 Tree = ScalarTree | VectorTree | RangeTree
+_trees: dict[int, VectorTree] = {}
 Build = Callable[[object], Tree]
 
 
@@ -91,9 +92,12 @@ def _kind(tree: Tree | None) -> str:
 
 
 def vector_tree(structure: tuple[Hashable, ...], run: VectorRun, need: Need, *, mixed: bool = False) -> VectorTree:
-    """Return the tree of a vector whose result is shared within a pass."""
+    """Return the tree of a vector whose result is shared within a pass: one and the same tree for equal parts of all expressions."""
     key = key_of(*structure)
-    return VectorTree(key, shared(key, run), need, mixed)
+    tree = _trees.get(key)
+    if tree is None:
+        tree = _trees[key] = VectorTree(key, shared(key, run), need, mixed)
+    return tree
 
 
 def number_tree(value: float) -> ScalarTree:
