@@ -38,7 +38,7 @@ GIL_SWITCH_SECONDS = 0.0005
 """How long a page may wait for the pipeline thread to hand over the interpreter; Python's default of 5 ms is /metrics' whole p99 budget."""
 _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3  # glibc's malloc.h
 _OWN_MAPPING_BYTES = 128 * 1024  # glibc's default, which otherwise grows with each large block that is freed
-_COLLECT_AFTER_OBJECTS = 20_000  # net new ones; a pass beside one engine makes some 1,000 and frees them itself
+_COLLECT_AFTER_OBJECTS = 5_000  # net new ones: some ten seconds beside one engine
 WEB_STOP_SECONDS = 0.8
 RECORDER_STOP_SECONDS = 0.3
 
@@ -163,7 +163,7 @@ def be_cheap() -> None:
 
     Where the C library is glibc, all threads allocate from one arena, since one runs at a time, and large blocks, such as pages, go
     back to the kernel when they are freed. What is there now is left out of garbage collections, and these become rare: hardly anything
-    here is garbage in cycles, and looking for it once a second cost as much as reading the host.
+    here is garbage in cycles, and looking for it once a second costs as much as reading the host.
     """
     sys.setswitchinterval(GIL_SWITCH_SECONDS)
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

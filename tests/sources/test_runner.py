@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -290,3 +292,36 @@ def test_a_removed_source_is_closed_and_gone_from_the_statuses(make_runner: Call
 def test_a_source_may_have_a_shorter_longest_backoff() -> None:
     """What is being looked for is looked for every ten seconds, not every thirty."""
     assert [8.0, 10.0, 10.0] == [backoff_seconds(10.0, n, 0.0, longest=10.0) for n in (4, 5, 9)]
+
+
+class _Page:
+    """Something large that a failing read holds."""
+
+
+@pytest.mark.parametrize("error", [SourceError(Reason.INVALID, "too large"), ValueError("broken")])
+def test_what_a_failed_read_held_is_let_go_at_once(error: Exception) -> None:
+    """Also where the error hangs together with its own frames, and without a garbage collection: the daemon makes those rare."""
+    held: list[weakref.ref[_Page]] = []
+
+    class Failing:
+        name, kind, interval, timeout = "vllm", "engine", 1.0, 5.0
+
+        def read(self, now: float) -> Reading:
+            failures = [error]
+            page = _Page()
+            held.append(weakref.ref(page))
+            try:
+                raise KeyError(now)
+            except KeyError as cause:
+                raise failures[0] from cause
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    got = Collected()
+    gc.disable()
+    try:
+        Job(Failing(), got.readings.append, got.fail, ManualClock()).run_once()
+        assert ([None], 1) == ([ref() for ref in held], len(got.failures))
+    finally:
+        gc.enable()

@@ -11,6 +11,7 @@ import math
 import random
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -149,9 +150,11 @@ class Job:
         try:
             return function(argument)
         except SourceError as exc:
+            _let_go(exc)
             return Problem(exc.reason, str(exc))
         except Exception as exc:  # a bug in one source must not take the others down
             log.debug("source %s: unexpected error", self.source.name, exc_info=True)
+            _let_go(exc)
             return Problem(Reason.INVALID, _one_line(exc))
 
     def _waited(self) -> float | None:
@@ -246,3 +249,10 @@ class Runner:
 def _one_line(exc: Exception) -> str:
     text = " ".join(str(exc).split())
     return f"{type(exc).__name__}: {text}"[:200]
+
+
+def _let_go(exc: BaseException | None) -> None:
+    """Clear the frames that an error and its causes went through: with them a page that is too large would live on for a while."""
+    while exc is not None:
+        traceback.clear_frames(exc.__traceback__)
+        exc = exc.__cause__ or exc.__context__
