@@ -136,6 +136,15 @@ def test_a_page_like_the_one_before_says_what_it_says_alone(before: str, after: 
         assert alone.label_values("a") == page.label_values("a")
 
 
+def test_the_lines_of_a_very_long_page_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read all the same, each time."""
+    monkeypatch.setattr("heptascope.sources.engine.page._MOST_LINES", 3)
+    reader = PageReader(WANTED)
+    for value in (5.0, 7.0):
+        assert {("", "1"): value, ("", "2"): 6.0} == values(reader.read(SAME.replace("} 5", f"}} {value:g}")), "e_running")
+        assert reader._layout is None
+
+
 def test_values_spaces_timestamps_and_escapes() -> None:
     """All that the text format allows is read, again and again."""
     text = (

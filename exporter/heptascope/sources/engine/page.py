@@ -8,7 +8,7 @@ has the lines of the page before it, nothing but the values is looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,6 +25,7 @@ TOTALS = ("_sum", "_count")
 """The sample suffixes of a family that a reader may want; TOTALS leaves a histogram's buckets out."""
 
 MAX_KNOWN_SERIES = 50_000
+_MOST_LINES = 20_000  # of a longer page the lines are not remembered: an engine's has some 1,000
 _EXEMPLAR = re.compile(r" # \{[^{}]*\} \S+( \S+)?$")
 _NAME_END = re.compile(r"[{ \t]")
 
@@ -107,14 +108,14 @@ class Page:
         return [line for name, line in self.refused if name == family]
 
 
-Parts = list[tuple[str, str, str]]
-"""The lines of a page, each cut at its last blank."""
+Part = tuple[str, str, str]
+"""A line, cut at its last blank: what stands before the value, the blank, the value."""
 
 
 class _Layout:
     """The lines of a page whose every series is known: where the next page has the same ones, only its values have to be read."""
 
-    def __init__(self, parts: Parts, known: Mapping[str, Series], page: Page) -> None:
+    def __init__(self, parts: Sequence[Part], known: Mapping[str, Series], page: Page) -> None:
         self._page = page
         self._heads = [head for head, _, _ in parts]
         self._comments = [i for i, (head, _, _) in enumerate(parts) if head.startswith("#")]
@@ -125,7 +126,7 @@ class _Layout:
                 self._at.setdefault(known[head].family, []).append(i)
         self._series = {family: [known[self._heads[i]] for i in at] for family, at in self._at.items()}
 
-    def read(self, parts: Parts) -> Page | None:
+    def read(self, parts: Sequence[Part]) -> Page | None:
         """Return the page if its lines are these and every value is a number, else None."""
         if [head for head, _, _ in parts] != self._heads or [parts[i][2] for i in self._comments] != self._words:
             return None
@@ -156,12 +157,20 @@ class PageReader:
 
     def read(self, text: str, openmetrics: bool = False) -> Page:
         """Return the wanted families of a page. Lines that cannot be read are kept in `refused`, never raised."""
-        parts = [line.rpartition(" ") for line in text.split("\n")]
-        page = self._layout.read(parts) if self._layout is not None and not openmetrics else None
-        return page if page is not None else self._read(parts, openmetrics)
+        lines = text.split("\n")
+        if openmetrics or len(lines) > _MOST_LINES:
+            self._layout = None
+            return self._read((line.rpartition(" ") for line in lines), openmetrics)[0]
+        parts = [line.rpartition(" ") for line in lines]
+        page = self._layout.read(parts) if self._layout is not None else None
+        if page is None:
+            page, steady = self._read(parts, openmetrics)
+            self._layout = _Layout(parts, self._known, page) if steady else None
+        return page
 
-    def _read(self, parts: Parts, openmetrics: bool) -> Page:
-        page, steady = Page(), not openmetrics
+    def _read(self, parts: Iterable[Part], openmetrics: bool) -> tuple[Page, bool]:
+        """Return the page, and whether every series on it is known from now on."""
+        page, steady = Page(), True
         known = self._known
         for head, blank, tail in parts:
             if (head or tail).startswith("#"):
@@ -171,8 +180,7 @@ class PageReader:
             else:
                 self._sample(head, blank, tail, page)
                 steady = steady and (head in known or head.partition("{")[0] in self._unwanted or not (head or tail))
-        self._layout = _Layout(parts, known, page) if steady and not page.refused else None
-        return page
+        return page, steady and not page.refused
 
     def _sample(self, head: str, blank: str, tail: str, page: Page) -> None:
         series = self._known.get(head)
