@@ -122,6 +122,32 @@ def test_pieces_with_other_bounds_are_left_out() -> None:
     assert [Histogram(NAME, RANK, (1.0, INFINITY), (1.0, 4.0), 5.0)] == Folder().histograms(pieces)
 
 
+def test_pieces_with_other_bounds_than_before_start_again() -> None:
+    """An engine that started again with other buckets: what was counted in the old ones is in none of the new."""
+    folder = Folder()
+    folder.histograms([histogram("a", 10.0, 40.0, total=50.0), histogram("b", 20.0, 30.0, total=70.0)])
+    bounds = (1.0, 2.0, INFINITY)
+    now = [histogram("a", 1.0, 2.0, 3.0, total=4.0, bounds=bounds), histogram("b", 0.0, 0.0, 1.0, total=3.0, bounds=bounds)]
+    assert [Histogram(NAME, RANK, bounds, (1.0, 2.0, 4.0), 7.0)] == folder.histograms(now)
+    later = [histogram("a", 1.0, 2.0, 5.0, total=9.0, bounds=bounds), now[1]]
+    assert [Histogram(NAME, RANK, bounds, (1.0, 2.0, 6.0), 12.0)] == folder.histograms(later)
+
+
+def test_a_series_without_pieces_forgets_those_it_had() -> None:
+    """An engine that started again shows one piece at first, as a whole; the next one adds its own count, not those of the past."""
+    folder = Folder()
+    assert [1000.0, 50.0, 61.0] == [
+        fold(folder, a=800.0, b=200.0),
+        folder.samples([sample(TOKENS, RANK, 50.0)], SCHEMA)[KEY],
+        fold(folder, a=60.0, b=1.0),
+    ]
+    folder.histograms([histogram("a", 10.0, 40.0, total=50.0), histogram("b", 20.0, 30.0, total=70.0)])
+    folder.histograms([histogram("", 1.0, 2.0, total=3.0)])
+    assert [Histogram(NAME, RANK, (1.0, INFINITY), (2.0, 4.0), 6.0)] == folder.histograms(
+        [histogram("a", 2.0, 3.0, total=5.0), histogram("b", 0.0, 1.0, total=1.0)]
+    )
+
+
 def test_a_whole_histogram_passes_through() -> None:
     """Without parts it is shown as it is."""
     whole = histogram("", 1.0, 4.0, total=5.0)

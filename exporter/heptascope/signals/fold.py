@@ -1,7 +1,7 @@
 """The counter contract: what happens when several pieces (API servers, processes) make one series.
 
 A one-to-one series passes through with its resets visible. A folded counter sums the non-negative deltas of
-its pieces, so that a restarted piece neither lowers it nor is lost; histograms do so per bucket.
+its pieces, so that a restarted piece neither lowers it nor is lost; histograms do so per bucket, and start again where their bounds change.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ class CounterFold:
         self._totals[key, slot] = total
         return total
 
+    def forget(self, key: Key) -> None:
+        """Let a series start again from 0."""
+        for kept in [kept for kept in self._last if kept[0] == key]:
+            del self._last[kept]
+        for slot in [kept for kept in self._totals if kept[0] == key]:
+            del self._totals[slot]
+
 
 def _combine(how: Fold, values: list[float]) -> float:
     if how is Fold.SUM:
@@ -41,6 +48,8 @@ class Folder:
 
     def __init__(self) -> None:
         self._counters = CounterFold()
+        self._folded: dict[Key, tuple[float, ...]] = {}
+        """The series that were folded last, each with the bounds of its histogram."""
 
     def samples(self, samples: Iterable[Sample], schema: dict[str, Signal]) -> dict[Key, float]:
         """Return the value of each series; samples of unknown signals are left out."""
@@ -52,8 +61,10 @@ class Folder:
                 continue
             key = (name, pairs)
             if not part:
+                self._unfold(key)
                 out[key] = value
             elif row.kind is Kind.COUNTER:
+                self._folded[key] = ()
                 out[key] = self._counters.add(key, part, value)
             else:
                 pieces.setdefault(key, []).append(value)
@@ -65,14 +76,24 @@ class Folder:
         """Return one histogram per series; pieces with other bounds than the first are left out."""
         out: dict[Key, Histogram] = {}
         for h in histograms:
-            if not h.part:
-                out[h.name, h.labels] = h
-                continue
             key = (h.name, h.labels)
+            if not h.part:
+                self._unfold(key)
+                out[key] = h
+                continue
             known = out.get(key)
             if known is not None and known.bounds != h.bounds:
                 continue
+            if self._folded.get(key, h.bounds) != h.bounds:  # the engine started again with others: what was counted fits in none of these
+                self._unfold(key)
+            self._folded[key] = h.bounds
             counts = tuple(self._counters.add(key, h.part, c, i) for i, c in enumerate(h.counts))
             total = self._counters.add(key, h.part, h.sum, -1)
             out[key] = Histogram(h.name, h.labels, h.bounds, counts, total)
         return list(out.values())
+
+    def _unfold(self, key: Key) -> None:
+        """Forget what the pieces of a series added, now that it has none: should it have some again, they are another process's."""
+        if key in self._folded:
+            del self._folded[key]
+            self._counters.forget(key)
