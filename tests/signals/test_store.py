@@ -224,6 +224,18 @@ def test_a_histogram_with_other_bounds_ends_the_one_before() -> None:
     assert 5.0 == dict(store.current(f"{LATENCY}_count"))[RANK]
 
 
+def test_a_histogram_that_alternates_between_bounds_has_its_totals_all_the_time() -> None:
+    """As where two engines take turns behind one address: what both sorts of buckets share never ends, the others come and go."""
+    store = Store()
+    for second, bound in enumerate((0.5, 0.25, 0.5, 0.25)):
+        store.ingest(reading(second, histograms=[Histogram(LATENCY, RANK, (bound, INFINITY), (1.0, 5.0), 3.0)]))
+        live = {dict(s.pairs)["le"] for s in store.window.series(f"{LATENCY}_bucket") if s.live}
+        assert ({f"{bound}", "+Inf"}, [(RANK, 5.0)], [(RANK, 3.0)]) == (
+            live,
+            *(store.current(f"{LATENCY}_{what}") for what in ("count", "sum")),
+        )
+
+
 def test_a_histogram_that_returns_goes_on() -> None:
     """Its series, which share their times, end and begin together."""
     store = Store()

@@ -176,8 +176,12 @@ class Store:
             self.window.mark_stale(*key, t)
             self._values.pop(key, None)
         for key, h in source.histograms.items():
-            if key not in live_histograms or live_histograms[key].bounds != h.bounds:
+            now = live_histograms.get(key)
+            if now is None:
                 self._end_histogram(h, t)
+            elif now.bounds != h.bounds:  # what both have goes on, without a gap
+                for one in set(_series_of(h.name, h.labels, h.bounds)).difference(_series_of(h.name, h.labels, now.bounds)):
+                    self.window.mark_stale(*one, t)
 
 
 @lru_cache(maxsize=1024)
