@@ -1,6 +1,6 @@
 """Samples the engines' Python processes with py-spy: who owns the interpreter lock, and whether the event loop is busy.
 
-Off by default. One process is looked at in a read, in turn, without stopping it; a look costs about 15 ms of CPU (py-spy 0.4, as measured
+Off by default. One process is looked at in a read, in turn, without stopping it; a look costs about 14 ms of CPU (py-spy 0.4, as measured
 beside vLLM 0.32), so shares need minutes to mean much.
 """
 
