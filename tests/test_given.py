@@ -11,8 +11,12 @@ from heptascope.errors import UserError
 from heptascope.given import DEFAULT_OBSERVATIONS_PER_SECOND, SECONDS, START, Given, read_given, readings, shape
 from heptascope.model import Histogram, Labels, Reading, labels
 from heptascope.offline import judge_readings
+from heptascope.signals import label_values
 from heptascope.signals.rates import quantile
 from heptascope.signals.schema import SCHEMA
+from heptascope.sources.gpu.layout import NVLINK_ERRORS, THROTTLE
+from heptascope.sources.host.roles import API_SERVER, ENGINE_CORE, OTHER, WORKER
+from heptascope.vllm_probe.layout import LIMITS
 
 ENGINE, GPU = labels(engine="engine", rank="0"), labels(gpu="0")
 LATENCY = "heptascope_engine_e2e_latency_seconds"
@@ -79,6 +83,14 @@ NUMBER = f"{RUNNING} is a gauge and needs a number as `value`"
         (f"name: {RUNNING}, labels: [gpu], value: 1", "labels must be a mapping"),
         ("name: heptascope_host_process_threads, value: 1", "heptascope_host_process_threads needs the label 'role';"),
         ("name: heptascope_engine_slo_seconds, value: 1", "heptascope_engine_slo_seconds needs the label 'latency';"),
+        (
+            "name: heptascope_gpu_throttle_seconds_total, labels: {reason: fan}, rate: 1",
+            "heptascope_gpu_throttle_seconds_total has no reason 'fan'; it is one of: power_cap, hardware_slowdown, sync_boost",
+        ),
+        (
+            "name: heptascope_host_process_threads, labels: {role: main}, value: 1",
+            "heptascope_host_process_threads has no role 'main'; it is one of: api_server, engine_core, worker, other",
+        ),
         (f"name: {LATENCY}", f"{LATENCY} is a histogram and needs a `distribution`; with some of: p50, p99, mean, rate"),
         (f"name: {LATENCY}, distribution: 3", f"{LATENCY} is a histogram and needs a `distribution`"),
         (f"name: {LATENCY}, distribution: {{p95: 3}}", f"{LATENCY} is a histogram and needs a `distribution`"),
@@ -119,6 +131,35 @@ def test_the_same_series_twice(tmp_path: Path) -> None:
     assert 2 == len(read(tmp_path, text))
     with pytest.raises(UserError, match=r"case\.yaml:4: heptascope_gpu_power_watts with these labels is here twice, first on line 2"):
         read(tmp_path, text + "{name: heptascope_gpu_power_watts, value: 3}")
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "given", "meant"),
+    [
+        ("heptascope_gpu_throttle_seconds_total", "reason", "SW_Thermal_Slowdown", "software_thermal"),
+        ("heptascope_gpu_throttle_seconds_total", "reason", "sw_power_cap", "power_cap"),
+        ("heptascope_gpu_ecc_errors_total", "kind", "double-bit", "uncorrected"),
+        ("heptascope_engine_http_requests_total", "status", "503", "5xx"),
+        ("heptascope_engine_requests_finished_total", "reason", "cancelled", "abort"),
+        ("heptascope_engine_requests_finished_total", "reason", "length", "length"),
+        ("heptascope_engine_requests_rejected_total", "reason", "cancelled", "cancelled"),
+        ("heptascope_host_process_cpu_seconds_total", "role", "scheduler", "engine_core"),
+    ],
+)
+def test_labels_spelled_as_elsewhere(tmp_path: Path, name: str, label: str, given: str, meant: str) -> None:
+    """A value that NVML, DCGM or an engine spells in another way is the one that the sources write."""
+    (found,) = read(tmp_path, f'{{name: {name}, labels: {{{label}: "{given}"}}, rate: 1}}')
+    assert meant == dict(found.pairs)[label]
+
+
+def test_the_lists_of_labels_are_the_sources_own() -> None:
+    """What may be given is what the sources write."""
+    assert tuple(reason.reason for reason in THROTTLE) == label_values.values("heptascope_gpu_throttle_seconds_total", "reason")
+    assert {kind for field in NVLINK_ERRORS for _, kind in field.labels} == {
+        *label_values.values("heptascope_gpu_nvlink_errors_total", "kind")
+    }
+    assert (API_SERVER, ENGINE_CORE, WORKER, OTHER) == label_values.values("heptascope_host_process_info", "role")
+    assert LIMITS == label_values.values("heptascope_engine_step_bound_total", "limit")
 
 
 # what is played
@@ -217,15 +258,23 @@ def test_a_gpu_works_unless_the_file_speaks_of_its_activity(tmp_path: Path, line
 
 
 def test_all_gpus_of_the_file_serve_its_engine(tmp_path: Path) -> None:
-    """Unless it gives a parallel size, or has two engines."""
+    """Those that the stages of a pipeline leave share its layers; where there are two engines nobody knows."""
     gpus = "".join(f"{{name: heptascope_gpu_power_watts, labels: {{gpu: {gpu}}}, value: 1}}\n" for gpu in range(4))
     one = "{name: heptascope_engine_requests_running, value: 1}\n"
     two = "{name: heptascope_engine_requests_running, labels: {engine: b}, value: 1}\n"
     sized = "{name: heptascope_engine_pipeline_parallel_size, value: 2}\n"
-    assert [4.0, None, None] == [
+    assert [4.0, None, 2.0] == [
         values(played(tmp_path, text)[0]).get(("engine_tensor_parallel_size", ENGINE))
         for text in (gpus + one, gpus + one + two, gpus + one + sized)
     ]
+
+
+def test_latencies_beside_an_empty_queue_are_work(tmp_path: Path) -> None:
+    """Nobody waits, yet tokens come: the engine works, whatever it does not tell; with nothing running it rests."""
+    text = f"{{name: heptascope_engine_requests_waiting, value: 0}}\n{{name: {LATENCY}, distribution: {{p50: 1, rate: 4}}}}\n"
+    assert 1.0 == values(played(tmp_path, text)[-1])["engine_has_work", ENGINE]
+    assert ("engine_has_work", ENGINE) not in values(played(tmp_path, text + f"{{name: {RUNNING}, value: 0}}")[-1])
+    assert ("engine_has_work", ENGINE) not in values(played(tmp_path, text.replace("rate: 4", "rate: 0"))[-1])
 
 
 def test_a_process_waits_for_no_cpu_unless_the_file_says_so(tmp_path: Path) -> None:
@@ -280,7 +329,8 @@ def test_every_signal_can_be_given(tmp_path: Path) -> None:
     which = {"role": "engine_core", "resource": "dram", "latency": "e2e_latency"}
     lines = []
     for row in rows:
-        pairs = ", ".join(f"{label}: {value}" for label, value in which.items() if label in row.labels)
+        known = {label: (label_values.values(row.name, label) or (value,))[0] for label, value in which.items() if label in row.labels}
+        pairs = ", ".join(f"{label}: {value}" for label, value in known.items())
         lines.append(f"{{name: {row.name}, labels: {{{pairs}}}, {field[row.kind.value]}}}\n")
     text = "".join(lines)
     assert len(rows) == len(read(tmp_path, text))

@@ -9,9 +9,9 @@ signals:
 ```
 
 Gauges and infos take `value`, counters `rate` (per second), histograms `distribution`. Labels that are left out are filled in for one
-engine and one GPU. What a file does not speak of is taken to be as usual: there is one engine, which works (unless the file says how much
-it runs, waits or generates), with CUDA graphs and without speculation; all GPUs of the file serve it and work; a process with CPU time
-waits for no CPU.
+engine and one GPU; values of labels may be spelled as NVML, DCGM or the engines do. What a file does not speak of is taken to be as usual:
+there is one engine, which works (unless the file says how much it runs, waits or generates; latencies beside an empty queue are work), with
+CUDA graphs and without speculation; all GPUs of the file serve it and work; a process with CPU time waits for no CPU.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, TypeGuard
 
 from heptascope.errors import UserError
 from heptascope.model import Histogram, Labels, Reading, Sample, labels
+from heptascope.signals.label_values import spelled, values
 from heptascope.signals.schema import SCHEMA
 from heptascope.signals.schema_gpu import ACTIVITY
 from heptascope.signals.schema_row import Kind, Signal
@@ -113,7 +114,14 @@ def _pairs(row: Signal, given: Any, where: str) -> Labels:
         )
     defaults = {"engine": "engine", "rank": "0", "gpu": "0"}
     filled = {name: defaults[name] for name in row.labels if name in defaults}
-    return labels(**{**filled, **{name: str(value) for name, value in given.items()}})
+    return labels(**{**filled, **{name: _label_value(row.name, name, str(value), where) for name, value in given.items()}})
+
+
+def _label_value(signal: str, label: str, value: str, where: str) -> str:
+    found, listed = spelled(signal, label, value), values(signal, label)
+    if listed and found not in listed:
+        raise UserError(f"{signal} has no {label} {value!r}", where=where, hint=f"it is one of: {', '.join(listed)}")
+    return found
 
 
 def _distribution(name: str, given: Any, where: str) -> dict[str, float]:
@@ -197,15 +205,23 @@ def _gpus(given: list[Given], names: set[str], gpus: list[Labels]) -> Iterator[G
             yield from (Given(SCHEMA[f"heptascope_gpu_{name}"], pairs, value) for pairs in gpus)
 
 
+def _works(given: list[Given], names: set[str]) -> bool:
+    """Return whether an engine that does not say how much it runs or generates must have work: it says nothing, or observes latencies."""
+    told = names & {f"heptascope_engine_{name}" for name in _LOAD}
+    observes = any(g.distribution is not None and shape(g.distribution)[3] > 0 for g in given)
+    return not told or (observes and told == {"heptascope_engine_requests_waiting"})
+
+
 def _engines(given: list[Given], names: set[str], gpus: int) -> Iterator[Given]:
     """Yield what each engine would have said of itself: that it is there and works, whether it speculates, how many GPUs it needs."""
     engines = {labels(**{k: v for k, v in g.pairs if k in ("engine", "rank")}) for g in given if "engine" in g.signal.labels}
     entities = sorted({labels(**{"rank": "0", **dict(pairs)}) for pairs in engines}) or [labels(engine="engine", rank="0")]
     says = {"info": 1.0, "eager_mode": 0.0, "speculation_enabled": float(any(name.startswith("heptascope_engine_spec_") for name in names))}
-    if not names & {f"heptascope_engine_{name}" for name in _LOAD}:
+    if _works(given, names):
         says["has_work"] = 1.0
-    if gpus and len(entities) == 1 and not any(name.endswith("_parallel_size") for name in names):
-        says["tensor_parallel_size"] = float(gpus)
+    if gpus and len(entities) == 1:
+        stages = max((round(g.value) for g in given if g.signal.name == "heptascope_engine_pipeline_parallel_size"), default=1)
+        says["tensor_parallel_size"] = float(max(gpus // max(stages, 1), 1))
     for pairs in entities:
         for name, value in says.items():
             if f"heptascope_engine_{name}" not in names:

@@ -40,7 +40,7 @@ def test_boundaries(name: str) -> None:
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_silence_is_known(name: str) -> None:
-    """On the silent side of a threshold a rule is clear: its signals are there."""
+    """On the silent side of a threshold a rule is clear, for its signals are there; what stands in for absent ones does not clear it."""
     silent = [case for case in boundary_cases(name) if not case.fires]
     unknown = [str(case) for case in silent if all(f.state is FindingState.CANNOT_TELL for f in findings(case))]
-    assert [] == unknown
+    assert [str(case) for case in silent if case.unknown] == unknown

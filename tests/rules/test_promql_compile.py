@@ -136,6 +136,24 @@ def test_missing_signals(text: str, known: str, missing: str) -> None:
     assert missing.split() == [selector.metric for selector in absent]
 
 
+@pytest.mark.parametrize(
+    ("text", "known", "open_"),
+    [
+        ("a or b", "b", ""),
+        ("a or (b unless a)", "b", "a"),
+        ("a or (b unless a)", "a", ""),
+        ("a or (b unless a)", "a b", ""),
+        ("a or (b unless c)", "b", ""),
+        ("(a and c) or (b unless c)", "b", "a c"),
+        ("d and (a or (b unless on (x) rate(a[1m])))", "b d", "a"),
+    ],
+)
+def test_a_stand_in_cannot_say_no(text: str, known: str, open_: str) -> None:
+    """Where one side of an `or` only serves while the other is absent, its silence leaves open what the other would have said."""
+    found = promql.compile(text).undecided(lambda selector: selector.metric in known.split())
+    assert open_.split() == [selector.metric for selector in found]
+
+
 def test_selectors_match_labels() -> None:
     """A selector can be asked whether it selects a series, with anchored expressions and absent labels as empty ones."""
     selector = promql.compile('a{x=~"b|c", y!="", z=""}').selectors[0]

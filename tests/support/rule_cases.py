@@ -11,7 +11,8 @@ A data file holds blocks of signals that several rules share, and one entry for 
 Signals have the form of `heptascope diagnose --signals`. Numbers may be expressions over the rule's thresholds (`$name`) and over what a
 resource can give (`$dram`, `$tensor`). The signals of `at` replace those of the same name and labels. Around a threshold they are worked
 out for it and for values 3 % above and below, or `step` above and below. `fires` says on which side the rule must fire: above, below or
-equal. Exactly on the threshold it must be silent; `edge: fires` says otherwise, `edge: near` that rounding decides. A threshold on the
+equal. Exactly on the threshold it must be silent; `edge: fires` says otherwise, `edge: near` that rounding decides. Silent means clear;
+`silence: unknown` says that a part of the rule which only stands in for absent signals was asked, and cannot clear it. A threshold on the
 number of series has the signals of both sides, `past` and `short` of it, instead of `at`.
 A gauge may have a `slope` (change a second); `drop: true` takes a signal away.
 """
@@ -58,6 +59,7 @@ class Case:
     what: str
     entries: tuple[Entry, ...]
     fires: bool
+    unknown: bool = False
 
     def __str__(self) -> str:
         return f"{self.rule}-{self.what}"
@@ -98,10 +100,10 @@ def boundary_cases(name: str) -> Iterator[Case]:
         above, below = _SIDES[around["fires"]]
         for what, value, fires in (("above", limit + step, above), ("below", limit - step, below)):
             if value >= 0 or limit < 0:
-                yield Case(name, f"{threshold}-{what}", merged(signals, {**limits, threshold: value}), fires)
+                yield Case(name, f"{threshold}-{what}", merged(signals, {**limits, threshold: value}), fires, "silence" in around)
         edge = around.get("edge", "fires" if around["fires"] == "equal" else "silent")
         if edge != "near":
-            yield Case(name, f"{threshold}-edge", merged(signals, limits), edge == "fires")
+            yield Case(name, f"{threshold}-edge", merged(signals, limits), edge == "fires", "silence" in around)
 
 
 def merged(signals: Sequence[Entry], limits: Mapping[str, float]) -> tuple[Entry, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from heptascope.model import Layer, Reason
+from heptascope.signals.label_values import ROLES, VALUES
 from heptascope.signals.schema import SCHEMA
 from heptascope.surfaces.reference import page
 from heptascope.surfaces.words import LAYER_WORDS, REASON_WORDS
@@ -32,3 +33,9 @@ def test_every_layer_and_reason_has_words() -> None:
 def test_rows_are_well_formed() -> None:
     """No help text breaks its row."""
     assert {8} == {line.replace("\\|", "").count("|") for line in page().splitlines() if line.startswith("| `heptascope_")}
+
+
+def test_closed_lists_of_labels_are_told() -> None:
+    """Whoever writes a file of signals finds how the values of a label are spelled."""
+    text = page()
+    assert [] == [value for known in (*VALUES.values(), ROLES[1]) for value in known if f"`{value}`" not in text]

@@ -31,7 +31,7 @@ def command(seconds: float, signals: Path | None, form: str, **options: Any) -> 
     Exit status: 0 healthy or idle, 1 degraded, 3 cannot tell, 2 usage error.
 
     FILE has the form `signals: [{name: heptascope_..., labels: {}, value: 1}]`; counters take `rate` (per second), histograms
-    `distribution: {p50, p99, mean, rate}`. docs/metrics.md lists the names.
+    `distribution: {p50, p99, mean, rate}`. docs/metrics.md lists the names and the values of labels.
     """
     settings = configuration(**options).settings
     logs.set_up(settings.log)

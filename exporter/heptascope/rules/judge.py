@@ -178,7 +178,7 @@ class RuleJudge:
             if expression is None:
                 line.lacks = (Missing(rule.name, Reason.NO_SOURCE, BASELINE, instance.pairs),)
             else:
-                absent = expression.missing(lambda selector: at.presence.has(selector, instance))
+                absent = expression.undecided(lambda selector: at.presence.has(selector, instance))
                 found = tuple(dict.fromkeys(explain(selector, instance, at.reasons) for selector in absent))
                 line.lacks = () if any(m.reason in NOT_APPLICABLE for m in found) else found
         return line.lacks

@@ -57,6 +57,10 @@ class Expression:
         """
         return self._tree.need.missing(has)
 
+    def undecided(self, has: Callable[[SelectorInfo], bool]) -> list[SelectorInfo]:
+        """Return the selectors without which it is open what the expression would say, given which selectors have data."""
+        return self._tree.need.undecided(has)
+
     def evaluate(
         self, window: Window, t: float, *, mode: Mode = Mode.PROMETHEUS_3, cache: dict[Any, Any] | None = None
     ) -> float | list[Item]:

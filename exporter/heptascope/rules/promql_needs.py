@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from heptascope.rules.promql_model import SelectorInfo
@@ -25,15 +25,35 @@ class Need:
             yield from part.selectors()
 
     def missing(self, has: Callable[[SelectorInfo], bool]) -> list[SelectorInfo]:
-        """Return the selectors that `has` denies and whose absence makes the expression undecidable."""
+        """Return the selectors that `has` denies and without which the expression has no value; of an `or` one side is enough."""
+        return self._lacking(has, stand_in=True)
+
+    def undecided(self, has: Callable[[SelectorInfo], bool]) -> list[SelectorInfo]:
+        """Return the selectors that `has` denies and whose absence leaves open what the expression would say if it has no value.
+
+        These are the missing ones and, where one side of an `or` only stands in for the other (`A or (B unless A)`, with A missing), those
+        of the other: the stand-in may say yes, but not no.
+        """
+        return self._lacking(has, stand_in=False)
+
+    def _lacking(self, has: Callable[[SelectorInfo], bool], stand_in: bool) -> list[SelectorInfo]:
         if self.waived:
             return []
         if self.selector is not None:
             return [] if has(self.selector) else [self.selector]
-        found = [part.missing(has) for part in self.parts]
-        if self.any_part and not all(found):
+        found = [part._lacking(has, stand_in) for part in self.parts]
+        lacking = list(dict.fromkeys(selector for part in found for selector in part))
+        metrics = {selector.metric for selector in lacking}
+        whole = (part for part, lacks in zip(self.parts, found, strict=True) if not lacks)
+        if self.any_part and any(stand_in or not part.yields_to(metrics) for part in whole):
             return []
-        return list(dict.fromkeys(selector for part in found for selector in part))
+        return lacking
+
+    def yields_to(self, metrics: Collection[str]) -> bool:
+        """Return whether this has no value where one of the metrics is there, for it is on the right side of an `unless`."""
+        if self.waived:
+            return any(selector.metric in metrics for selector in self.selectors())
+        return any(part.yields_to(metrics) for part in self.parts)
 
     def complete(self, has: Callable[[SelectorInfo], bool]) -> bool:
         """Return whether `has` admits every selector, both sides of an `or` too, but for those that are waived."""

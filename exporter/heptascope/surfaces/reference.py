@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from heptascope.model import Layer, Reason
 from heptascope.signals import schema_engine, schema_engine_inside, schema_gpu, schema_host, schema_trace
+from heptascope.signals.label_values import ROLES, VALUES
 from heptascope.signals.schema_row import ENGINE, GPU, Signal
 from heptascope.surfaces.words import LAYER_WORDS, REASON_WORDS
 
@@ -52,6 +53,9 @@ def page() -> str:
     parts = [_HEAD]
     for section in _SECTIONS:
         parts += [f"## {section.title}\n\n{section.words}\n", _table(_COLUMNS, (_row(row, section.common) for row in section.rows))]
+    listed = ((f"`{label}`", f"`{name}`", ", ".join(f"`{value}`" for value in known)) for (name, label), known in VALUES.items())
+    roles = (f"`{ROLES[0]}`", "`heptascope_host_process_…`", ", ".join(f"`{value}`" for value in ROLES[1]))
+    parts += ["## Values of labels\n\nWhere the list is closed.\n", _table(("Label", "Signal", "Values"), (*listed, roles))]
     layers = ((f"`{layer}`", LAYER_WORDS[layer]) for layer in Layer)
     reasons = ((f"`{reason}`", REASON_WORDS[reason]) for reason in Reason)
     parts += ["## Layers\n", _table(("Layer", "What it is"), layers)]
