@@ -182,7 +182,10 @@ class TableReader:
             if name == table.rank_label:
                 rank = value
             elif name in row.keep:
-                extra.append((row.keep[name], row.spell(value)))
+                spelt = row.spell(value)
+                extra.append((row.keep[name], spelt))
+                if spelt != value:  # several of the engine's may be one of ours, such as 404 and 429
+                    part.append(f"{name}={value}")
             elif name in table.ignore or name in table.repeat:
                 continue
             elif not isinstance(take.only.get(name), str) and name != "le" and (name != table.model_label or len(facts.models) > 1):
