@@ -16,8 +16,8 @@ from heptascope.demo.scenarios import FOLDER
 from heptascope.model import FindingState, Reading, Reason, Sample, SourceStatus, labels
 from heptascope.rules.diagnose import Diagnoser
 from heptascope.sources.recording import Recording
+from heptascope.surfaces.web import desk, lookback
 from heptascope.surfaces.web import desk_models as models
-from heptascope.surfaces.web import lookback
 from heptascope.surfaces.web.app import create_app
 from heptascope.surfaces.web.chronicle import KEPT_SECONDS, Chronicle
 from heptascope.surfaces.web.lookback import Lookback
@@ -81,6 +81,18 @@ def test_nothing_in_the_page_is_null() -> None:
         return value is None or any(map(nulls, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()))
 
     assert not nulls(Client(create_app(severe())).get("/api/v1/page").json())
+
+
+def test_runbooks_in_another_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Chinese page is found in the folder of that language; where there is none, the text is empty."""
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "KVCachePreemption.md").write_text("# In English", encoding="utf-8")
+    (tmp_path / "zh" / "KVCachePreemption.md").write_text("# 中文", encoding="utf-8")
+    monkeypatch.setattr(desk, "_runbook_folders", lambda: (tmp_path,))
+    monkeypatch.setattr(desk, "runbook", desk.runbook.__wrapped__)
+    rules = {row["rule"]: row for row in Client(create_app(severe())).get("/api/v1/rules?layer=memory").json()["rules"]}
+    assert ("# In English", "# 中文") == (rules["KVCachePreemption"]["runbook"], rules["KVCachePreemption"]["runbook_zh"])
+    assert ("", "") == (rules["KVCacheExhausted"]["runbook"], rules["KVCacheExhausted"]["runbook_zh"])
 
 
 def test_rules_and_findings_by_layer() -> None:

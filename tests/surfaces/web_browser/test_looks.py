@@ -6,18 +6,38 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Route
 
 from heptascope.demo.scenarios import scenarios
+from heptascope.model import Layer
 from heptascope.rules.load import load
 from heptascope.signals.schema import SCHEMA
 from heptascope.surfaces import units
-from support.browser import serving, visit
+from support.browser import Visit, serving, visit
 from support.dcgm_bench import DcgmBench
 from support.played import severe
+from support.reason_texts import PLACE, reason_texts
 from support.whole_pages import READINGS
 
 _NAME = re.compile(r"--[a-z][\w-]*|[A-Za-z]+_[A-Za-z0-9_.]*[A-Za-z0-9]|(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)", re.ASCII)
+_AS_RULE = re.compile(r"^as \w+: ")
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_ENGLISH = re.compile(
+    r"(?<![\w-])(the|an?|is|are|was|were|of|to|and|or|has|have|not|no|it|its|this|that|which|in|on|with|for|from|by|be|does|after)(?![\w-])"
+)
+"""Words that no name and no command has: where one is left, English is."""
+_LEFT_ENGLISH = """(pattern) => {
+  const english = new RegExp(pattern), found = [];
+  const walk = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) { if (english.test(node.data)) found.push(node.data.trim()); return; }
+    if (node.nodeType !== Node.ELEMENT_NODE || node.matches("pre, code, script, noscript, [lang=en]")) return;
+    const told = ["title", "aria-label", "aria-valuetext"].map((name) => node.getAttribute(name) ?? "");
+    found.push(...told.filter((words) => english.test(words)));
+    node.childNodes.forEach(walk);
+  };
+  walk(document.body);
+  return found;
+}"""
 VIEWS = {"overview": ".stack", "layer/memory": ".body .plot", "time": ".multiple", "sources": ".gap", "signals": "tbody tr"}
 
 
@@ -134,11 +154,12 @@ def names(text: str) -> list[str]:
 
 
 def test_chinese_says_everything(browser: Browser) -> None:
-    """Every text of the page, every rule, next step, signal and recording is there in Chinese, and nothing that is said no more."""
+    """Every text of the page, every rule, next step, threshold, signal and recording is there in Chinese, and nothing said no more."""
     rules = load()
     said = {
         "rules": {rule.name for rule in rules},
         "steps": {action.do for rule in rules for action in rule.actions},
+        "thresholds": {_AS_RULE.sub("", text) for rule in rules for text in rule.source.values()},
         "signals": {signal.help for signal in SCHEMA.values()},
         "gains": {rule.gain_text for rule in rules} - {""},
         "scenes": {scenario.why for scenario in scenarios().values()},
@@ -146,10 +167,19 @@ def test_chinese_says_everything(browser: Browser) -> None:
     with serving(severe()) as url, visit(browser, url) as seen:
         said["page"] = set(seen.page.evaluate("async () => (await import('./static/words.js')).keys"))
         words = seen.page.evaluate("async () => ({ ...(await import('./static/words-zh.js')) })")
-    missing = [f"{part}: not in static/words-zh.js: {text}" for part in said for text in sorted(said[part] - set(words[part]))]
-    stale = [f"{part}: in static/words-zh.js, said no more: {text}" for part in said for text in sorted(set(words[part]) - said[part])]
+    missing = [f"{part}: not in static/words-zh*.js: {text}" for part in said for text in sorted(said[part] - set(words[part]))]
+    stale = [f"{part}: in static/words-zh*.js, said no more: {text}" for part in said for text in sorted(set(words[part]) - said[part])]
     assert [] == missing + stale, "\n".join(["", *missing, *stale])
-    assert not [step for step, chinese in words["steps"].items() if names(step) != names(chinese)], "flags and names of settings must stay"
+    translated = {**words["steps"], **words["thresholds"]}
+    assert not [text for text, chinese in translated.items() if names(text) != names(chinese)], (
+        "numbers, flags, names of settings must stay"
+    )
+
+
+def in_chinese(seen: Visit, texts: list[str]) -> list[str]:
+    """Return those of the sources' texts that the page does not say in Chinese, with what it says instead."""
+    told = seen.page.evaluate("async (texts) => { const { detail } = await import('./static/words.js'); return texts.map(detail); }", texts)
+    return [f"{text} -> {said}" for text, said in zip(texts, told, strict=True) if not _CHINESE.search(said) or _ENGLISH.search(said)]
 
 
 def test_chinese_tells_why_a_value_is_missing(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,25 +189,53 @@ def test_chinese_tells_why_a_value_is_missing(browser: Browser, monkeypatch: pyt
         bench = DcgmBench(monkeypatch, scenario)
         found += [bench.warm(), bench.read_slow()]
     said = sorted({gap.detail for reading in found for gap in reading.missing} - {""})
-    with serving(severe()) as url, visit(browser, url) as seen:
-        script = "async (said) => { const { details } = await import('./static/words-zh.js');"
-        script += " return said.filter((text) => !details.some(([pattern]) => pattern.test(text))); }"
-        assert [] == seen.page.evaluate(script, said)
+    with serving(severe()) as url, visit(browser, url, locale="zh-CN") as seen:
+        seen.page.wait_for_selector(".stack")
+        assert [] == in_chinese(seen, said)
+
+
+@pytest.mark.parametrize("filled", ["7", "x.y/z-1"])
+def test_chinese_knows_every_reason(browser: Browser, filled: str) -> None:
+    """Each text in the code by which a source, a derivation or a rule may say why something is missing has its Chinese line."""
+    texts = {text.replace(PLACE, filled).lstrip("; "): where for text, where in reason_texts().items()}
+    assert len(texts) > 300
+    with serving(severe()) as url, visit(browser, url, locale="zh-CN") as seen:
+        seen.page.wait_for_selector(".stack")
+        untold = in_chinese(seen, sorted(texts.keys() - {"the kubelet"}))
+    assert [] == [f"{texts[line.split(' -> ')[0]]}: not in static/words-zh-reasons.js: {line}" for line in untold]
 
 
 def test_chinese_is_heard_everywhere(browser: Browser) -> None:
-    """Next steps, rules and signals speak Chinese; that runbooks do not is said."""
+    """No view says an English sentence, with all rules of all layers opened, but the runbooks, which say that they are English."""
     with serving(severe()) as url, visit(browser, url, locale="zh-CN") as seen:
         seen.page.wait_for_selector(".next")
         assert "减少并发：--max-num-seqs" in seen.text(".next")
+        left = {}
+        for view, ready in {**VIEWS, **{f"layer/{layer}": ".rules details" for layer in Layer}}.items():
+            seen.page.goto(f"{url}/#/{view}")
+            seen.page.wait_for_selector(ready)
+            seen.page.evaluate("document.querySelectorAll('.rules > details').forEach((rule) => { rule.open = true; })")
+            seen.wait("() => [...document.querySelectorAll('.rules > details')].every((rule) => rule.querySelector('.body'))")
+            left[view] = seen.page.evaluate(_LEFT_ENGLISH, _ENGLISH.pattern)
+        assert {view: [] for view in left} == left
         seen.page.goto(f"{url}/#/layer/memory")
         seen.page.wait_for_selector(".runbook")
         assert "运行手册为英文" in seen.text("details[data-rule=KVCachePreemption] .runbook summary")
-        assert "减少并发：" in seen.text("details[data-rule=KVCachePreemption] .steps")
         assert "--max-num-seqs" == seen.text("details[data-rule=KVCachePreemption] .steps .flag")
-        seen.page.goto(f"{url}/#/signals")
-        seen.page.wait_for_selector(".wide tbody tr")
-        assert "GPU 核心温度" in seen.text(".wide tbody")
-        seen.page.goto(f"{url}/#/sources")
-        seen.page.wait_for_selector(".gap")
-        assert not [text for text in seen.page.locator(".gap p:first-child").all_inner_texts() if re.search(r"[a-z] [a-z]", text)]
+
+
+def test_a_runbook_in_chinese_is_shown(browser: Browser) -> None:
+    """Where a rule has a Chinese runbook, the Chinese page shows it, and does not call it English."""
+
+    def translated(route: Route) -> None:
+        rules = route.fetch().json()["rules"]
+        route.fulfill(json={"rules": [{**row, "runbook_zh": f"# {row['rule']}\n\n中文手册"} for row in rules]})
+
+    with serving(severe()) as url, visit(browser, url, locale="zh-CN") as seen:
+        seen.page.route("**/api/v1/rules?*", translated)
+        seen.page.goto(f"{url}/#/layer/memory")
+        seen.page.wait_for_selector(".runbook")
+        assert "运行手册" == seen.text(".runbook summary")
+        seen.page.click(".runbook summary")
+        assert "中文手册" in seen.text(".runbook div")
+        assert seen.page.get_attribute(".runbook div", "lang") is None

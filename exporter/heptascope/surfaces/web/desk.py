@@ -25,6 +25,8 @@ from heptascope.surfaces.web.state import State
 from heptascope.surfaces.web.stream import Broadcaster
 
 TREND_SECONDS = 600
+LANGUAGES = ("zh",)
+"""Languages of the page other than English; runbooks in them lie in a folder of that name."""
 MOST_LINES = 8
 """Lines of one signal that a trend shows."""
 _CATCH_UP_SECONDS = 10  # points that a stream adds after a pause; who missed more asks for the charts again
@@ -74,7 +76,7 @@ class Desk:
             return []
         known, window = self.judge.judge.rules, f"{self.judge.judge.settings.window:g}s"
         found = [rule for rule in known.values() if not layers or rule.layer in layers]
-        return [{**rule_json(rule, known.values(), window), "runbook": runbook(rule.name)} for rule in found]
+        return [{**rule_json(rule, known.values(), window), **_runbooks(rule.name)} for rule in found]
 
     def findings(self, layers: Collection[Layer], at: float | None = None) -> list[dict[str, Any]]:
         """Return the state of every rule of `layers` for every engine and GPU, with values: now, or as it was at `at` (Unix seconds)."""
@@ -132,11 +134,15 @@ def _trend(rule: Rule, item: EvidenceItem, lines: list[tuple[Any, list[float | N
     return out
 
 
+def _runbooks(rule: str) -> dict[str, str]:
+    return {"runbook": runbook(rule), **{f"runbook_{language}": runbook(rule, language) for language in LANGUAGES}}
+
+
 @cache
-def runbook(rule: str) -> str:
-    """Return the text of a rule's runbook page (Markdown), or "" if there is none."""
+def runbook(rule: str, language: str = "") -> str:
+    """Return the text of a rule's runbook page (Markdown), in English or in one of `LANGUAGES`; "" if there is none."""
     for folder in _runbook_folders():
-        file = folder / f"{rule}.md"
+        file = (folder / language if language else folder) / f"{rule}.md"
         if file.is_file():
             return file.read_text(encoding="utf-8")
     return ""

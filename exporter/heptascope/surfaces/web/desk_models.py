@@ -145,6 +145,7 @@ class CatalogueRule(_Shape):
     explained_by: list[str]
     needs_baseline: bool
     runbook: str = Field(description="Markdown; empty if there is no page.")
+    runbook_zh: str = Field(description="The same in Chinese; empty if there is no such page.")
 
 
 class Rules(_Shape):

@@ -17,7 +17,7 @@ from heptascope.surfaces.web.html import main, text
 from heptascope.surfaces.web.site import Site, answer
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_NOT_PRELOADED = ("app.js", "theme.js", "words-zh.js")
+_NOT_PRELOADED = ("app.js", "theme.js")
 
 
 def page_routes(site: Site, *, demo: bool = False) -> APIRouter:
@@ -25,7 +25,7 @@ def page_routes(site: Site, *, demo: bool = False) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     folder = files("heptascope.surfaces.web") / "static"
     assets = {file.name: Body(file.read_bytes()) for file in folder.iterdir() if _suffix(file.name) in _TYPES}
-    modules = sorted(name for name in assets if name.endswith(".js") and name not in _NOT_PRELOADED)
+    modules = sorted(name for name in assets if name.endswith(".js") and not name.startswith("words-") and name not in _NOT_PRELOADED)
     preload = "\n".join(f'<link rel="modulepreload" href="static/{name}">' for name in modules)
     text_of_page = (folder / "page.html").read_text(encoding="utf-8")
     template = Template(Template(text_of_page).safe_substitute(preload=preload, demo=" data-demo" if demo else ""))

@@ -6,7 +6,7 @@ import { ago, duration, rate, shown, significant, text } from "./format.js";
 import { graph } from "./graph.js";
 import { markdown } from "./markdown.js";
 import { breakable, chip, copier, entity, evidence, moment, short, standing, stepWords, verdictOf } from "./parts.js";
-import { detail, foreign, gain, reason, step, summary, t } from "./words.js";
+import { detail, foreign, gain, origin, reason, step, summary, t } from "./words.js";
 
 const ORDER = ["firing", "pending", "cannot-tell", "clear"];
 const KINDS = ["fault", "symptom", "limiter"];
@@ -58,7 +58,16 @@ function body(ctx, finding, about) {
     finding.state === "firing" ? null : steps(ctx, about),
     h("h4", null, t("promql")), h("pre", { tabindex: "0" }, h("code", null, about.promql)), copier(ctx, about.promql),
     sources(about),
-    about.runbook ? h("details", { class: "runbook", "data-key": "runbook" }, h("summary", null, t("runbook"), foreign() ? h("span", { class: "quiet" }, " ", t("runbook_english")) : null), h("div", { lang: "en" }, markdown(about.runbook))) : null);
+    handbook(about));
+}
+
+/** Returns the runbook in the reader's language, else in English, which is said then. */
+function handbook(about) {
+  if (!about.runbook) return null;
+  const own = foreign() && about.runbook_zh;
+  return h("details", { class: "runbook", "data-key": "runbook" },
+    h("summary", null, t("runbook"), foreign() && !own ? h("span", { class: "quiet" }, " ", t("runbook_english")) : null),
+    h("div", { lang: own ? null : "en" }, markdown(own || about.runbook)));
 }
 
 function lacking(finding) {
@@ -111,6 +120,6 @@ function steps(ctx, about) {
 function sources(about) {
   const rows = Object.entries(about.thresholds);
   if (!rows.length) return null;
-  return [h("h4", null, t("thresholds"), foreign() ? h("span", { class: "quiet" }, " ", t("in_english")) : null), h("dl", { class: "thresholds" }, rows.flatMap(([name, value]) =>
-    [h("dt", null, h("code", null, name), " ", h("b", null, Math.abs(value) >= 100 ? text(value, "") : significant(value))), h("dd", { lang: "en" }, about.source[name] ?? "")]))];
+  return [h("h4", null, t("thresholds")), h("dl", { class: "thresholds" }, rows.flatMap(([name, value]) =>
+    [h("dt", null, h("code", null, name), " ", h("b", null, Math.abs(value) >= 100 ? text(value, "") : significant(value))), h("dd", null, origin(about.source[name] ?? ""))]))];
 }

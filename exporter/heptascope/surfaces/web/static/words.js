@@ -1,4 +1,4 @@
-// The page's own words, and the choice of the language. All that is said in Chinese stands in words-zh.js, which is loaded on demand.
+// The page's own words, and the choice of the language. All that is said in Chinese stands in words-zh*.js, which are loaded on demand.
 
 const en = {
   overview: "Overview", time: "Time", sources: "Sources", signals: "Signals", skip: "Skip to the verdict", views: "Views",
@@ -17,7 +17,7 @@ const en = {
   objective: "objective {0}", no_objective: "no objective", over: "missed", within: "kept",
   median: "median {0}", prompt: "prompt {0}", run: "running", wait: "waiting", binds_first: "first limit: {0}", busiest: "{0} {1}", of_had: "of what can be had of the busiest resource",
   limit_kv_cache: "KV cache", limit_sequences: "sequence slots", limit_compute: "tensor cores", limit_slo: "latency objective", c_limits: "Saturation by limit",
-  present: "This view shows the present.", runbook_english: "(in English)", in_english: "(in English)",
+  present: "This view shows the present.", runbook_english: "(in English)",
   no_value: "cannot be read now", no_traffic: "no requests in the last 10 s",
   stack: "The seven layers, from the application to the hardware",
   layer: "Layer", application: "Application", speculative: "Speculative", parallel: "Parallel", scheduling: "Scheduling", memory: "Memory (KV cache)",
@@ -92,13 +92,21 @@ export const help = (english) => chinese?.signals[english] ?? english;
 export const scene = (english) => chinese?.scenes[english] ?? english;
 export const gain = (english) => english.replace(/(?<=^\S+ ).*/s, (words) => chinese?.gains[words] ?? words);
 
-/** Returns the source's own words on why a signal is missing. */
+/** Returns the source's own words on why a signal is missing; what a pattern leaves open is looked up in turn. */
 export function detail(english) {
+  const whole = chinese?.reasons[english] ?? chinese?.reasons[english.toLowerCase()];
+  if (whole !== undefined) return whole;
   for (const [pattern, words] of chinese?.details ?? []) {
     const found = pattern.exec(english);
-    if (found) return words.replace(/\{(\d)\}/g, (_, i) => found[i]);
+    if (found) return words.replace(/\{(\d)\}/g, (_, i) => detail(found[i]));
   }
   return english;
+}
+
+/** Returns where a threshold comes from; one that is another rule's begins with that rule's name. */
+export function origin(english) {
+  const [, rule = "", words] = /^(?:as (\w+): )?(.*)$/s.exec(english), told = chinese?.thresholds[words];
+  return told === undefined ? english : (rule && "同 " + rule + "：") + told;
 }
 
 /** Whether the page speaks another language than its runbooks. */
