@@ -17,6 +17,9 @@ from heptascope.sources.engine.discover import Found
 from heptascope.sources.engine.reader import AUTO
 from heptascope.sources.engine.source import EngineSource, engine_name, port_of
 
+RETRY_SECONDS = 5.0
+"""The longest that an engine which is down is left alone: what it does as it starts again matters most, and to ask costs little."""
+
 
 class Engines:
     """Makes the engine sources, and knows them by the name that labels their series."""

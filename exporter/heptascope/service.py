@@ -11,13 +11,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any, Protocol
 
 from heptascope import __version__
 from heptascope.config import Settings
 from heptascope.daemon import Daemon, Tap, never_read
-from heptascope.engines import Engines
+from heptascope.engines import RETRY_SECONDS, Engines
 from heptascope.gpus import Gpus
 from heptascope.model import Reading, Reason, SourceStatus
 from heptascope.seek import SEEK_SECONDS, EngineSeeker
@@ -98,9 +99,10 @@ class Live:
         self.daemon.say(pod.read(os.environ, self.daemon.now()))
         self._start_gpus()
         if self._configured:
-            self.daemon.add(self._configured)
+            self.daemon.add(self._configured, RETRY_SECONDS)
         else:
-            self.daemon.add([EngineSeeker(self._engines, self.daemon.replace, self.daemon.add, pod.advice(os.environ))], SEEK_SECONDS)
+            replace, add = (partial(do, longest_backoff=RETRY_SECONDS) for do in (self.daemon.replace, self.daemon.add))
+            self.daemon.add([EngineSeeker(self._engines, replace, add, pod.advice(os.environ))], SEEK_SECONDS)
         if self._settings.host.enabled:
             self.daemon.add(self._host_sources())
         else:
