@@ -1,7 +1,7 @@
 """Public threads about slow inference or misleading counters, asked as `heptascope diagnose --signals` would be.
 
-Each file holds what its poster saw; what a thread does not tell is left out, or filled in as on a server that is well otherwise. They were
-chosen, and their answers written down, before the rules had been tried on them.
+Each file holds what its poster saw; what a thread does not tell is left out, or filled in as on a server that is well otherwise. The
+answers were written down before the rules were tried on them; where one was corrected since, it holds what the verdict must go on to say.
 """
 
 from __future__ import annotations

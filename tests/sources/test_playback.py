@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import pairwise
 from pathlib import Path
 
@@ -181,3 +183,17 @@ def test_every_recording_can_be_played(name: str) -> None:
     sources = named(name)
     for second in range(0, 45, 3):
         assert set(sources) == {key for key, source in sources.items() if source.read(NOW + second).samples}
+
+
+def test_a_player_that_is_dropped_goes_at_once() -> None:
+    """With its rows, and without a garbage collection: a demo that changes scenarios would hold several recordings."""
+    gc.disable()
+    try:
+        sources = replay_sources(Recording.open(RECORDINGS["idle"]))
+        player = weakref.ref(sources[0]._player)
+        sources[0].read(1000.0)
+        assert player() is not None
+        sources.clear()
+        assert player() is None
+    finally:
+        gc.enable()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 
 from heptascope.model import Histogram, Labels, Reading, Reason, Sample
@@ -137,7 +138,7 @@ class Player:
     def _begin_round(self, number: int) -> None:
         self._round = number
         self._readers = RowReaders(self._recording)
-        self._events = (event for event in self._recording.events() if event.t >= self._start - PRIME_SECONDS)
+        self._events = _since(self._recording, self._start - PRIME_SECONDS)
         self._next: Event | None = next(self._events, None)
 
     def _advance(self, offset: float) -> None:
@@ -174,6 +175,11 @@ def replay_sources(recording: Recording, speed: float = 1.0) -> list[ReplaySourc
     """Return one source for each that was recorded. Raises ValueError for a speed out of bounds."""
     player = Player(recording, speed)
     return [ReplaySource(player, name) for name in player.sources]
+
+
+def _since(recording: Recording, t: float) -> Iterator[Event]:
+    """Yield the events from `t` on; it holds on to no player, so that one that is no longer played goes at once, with its rows."""
+    return (event for event in recording.events() if event.t >= t)
 
 
 def _steady_span(recording: Recording) -> tuple[float, float]:
