@@ -136,6 +136,26 @@ def test_a_source_that_is_found_replaces_the_one_that_looked_for_it(make: Make) 
     assert ["vllm"] == [status.name for status in after.sources]
 
 
+def test_a_new_start_knows_nothing_of_before(make: Make) -> None:
+    """What was read before, and what a read in progress still brings, is gone from the next picture; versions go on."""
+    clock = ManualClock()
+    daemon = make(clock)
+    daemon.say(Reading("vllm", clock.now, [Sample(RUNNING, ENGINE, 3.0)]))
+    daemon.step()
+    window, before = daemon.window, daemon.snapshot()
+    assert 3.0 == before.value(RUNNING, ENGINE)
+    clock.now += 10.0
+    daemon.start_anew(Pipeline(), [])
+    daemon.say(Reading("vllm", clock.now - 0.1, [Sample(RUNNING, ENGINE, 4.0)]))
+    daemon.say(Reading("other", clock.now, [Sample(RUNNING, labels(engine="other"), 5.0)]))
+    assert before is daemon.snapshot()
+    daemon.step()
+    assert {labels(engine="other"): 5.0} == dict(daemon.snapshot().values[RUNNING])
+    assert before.version + 1 == daemon.snapshot().version
+    assert window is not daemon.window
+    assert [labels(engine="other")] == [series.pairs for series in daemon.window.series(RUNNING)]
+
+
 def test_only_the_first_gpu_source_speaks_for_all_gpu_signals(make: Make) -> None:
     """The slow GPU source failing from the start does not say that the fast one's signals are missing."""
     clock = GatedClock()

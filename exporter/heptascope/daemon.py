@@ -46,6 +46,13 @@ class Failure(NamedTuple):
     t: float
 
 
+class Anew(NamedTuple):
+    """From `t` (Unix seconds) on `pipeline` takes in what comes, and what was read earlier is dropped."""
+
+    pipeline: Pipeline
+    t: float
+
+
 class Daemon:
     """Everything that runs, and the state that the web surface shows."""
 
@@ -60,11 +67,12 @@ class Daemon:
         self._pipeline, self._taps = pipeline, tuple(taps)
         self._clock = clock or SystemClock()
         self._runner = Runner(self._took, self._lost, self._clock)
-        self._inbox: queue.SimpleQueue[Reading | Failure] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Reading | Failure | Anew] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="pipeline", daemon=True)
         self._stepped = self._clock.monotonic()
         self._complaint = ""
+        self._since = 0.0  # what was read earlier is of no use any more
         self._followers: tuple[Callable[[], None], ...] = ()
         self.header: Callable[[], Mapping[str, Any] | None] = lambda: None
 
@@ -120,11 +128,11 @@ class Daemon:
         self._runner.add(sources, longest_backoff)
         self.say(Reading(name, self.now()))
 
-    def swap(self, sources: Iterable[Source]) -> None:
-        """Read `sources` from now on, and nothing else."""
+    def start_anew(self, pipeline: Pipeline, sources: Iterable[Source]) -> None:
+        """Read `sources` from now on and nothing else, into an empty `pipeline`: nothing that was read before is judged with them."""
         for status in self.statuses():
             self._runner.remove(status.name)
-            self.say(Reading(status.name, self.now()))
+        self._inbox.put(Anew(pipeline, self.now()))
         self._runner.add(sources)
 
     def say(self, reading: Reading) -> None:
@@ -175,8 +183,13 @@ class Daemon:
             log.error("a step failed, the next one follows: %s", complaint)
         log.debug("a step failed", exc_info=True)
 
-    def _take(self, news: Reading | Failure) -> None:
-        if isinstance(news, Reading):
+    def _take(self, news: Reading | Failure | Anew) -> None:
+        if isinstance(news, Anew):
+            news.pipeline.succeed(self._pipeline)
+            self._pipeline, self._since = news
+        elif news.t < self._since:
+            return
+        elif isinstance(news, Reading):
             self._pipeline.ingest(news)
         elif news.status.last_success is None and self._speaks_for_its_kind(news.status):
             self._pipeline.ingest(never_read(news.status, news.t))

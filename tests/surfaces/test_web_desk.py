@@ -22,6 +22,7 @@ from heptascope.surfaces.web.app import create_app
 from heptascope.surfaces.web.chronicle import KEPT_SECONDS, Chronicle
 from heptascope.surfaces.web.lookback import Lookback
 from heptascope.surfaces.web.patch import merge_patch
+from heptascope.surfaces.web.site import Site
 from heptascope.surfaces.web.stream import MOST_WAITING, Broadcaster, message
 from heptascope.surfaces.web.ticket import escaped
 from support.degrade import without_engine
@@ -259,6 +260,38 @@ def test_the_stream_begins_with_the_page() -> None:
     first, second = asyncio.run(run())
     assert message("page", {"a": 1}) + message("beat", {"age": 0.5}) == first
     assert message("patch", merge_patch({"a": 1}, {"a": 2})) + message("points", {"t": 1}) == second
+
+
+def test_a_stream_begins_anew() -> None:
+    """Where what is shown has no past any more, everybody gets the whole page."""
+    state = {"version": 1, "page": {"a": 1}}
+
+    async def run() -> bytes:
+        maker = Broadcaster(lambda: int(str(state["version"])), lambda: 0.5, lambda: dict(state["page"]), list)  # type: ignore[call-overload]
+        stream = maker.listen()
+        await anext(stream)
+        maker.begin_anew()
+        state.update(version=2, page={"b": 2})
+        return await asyncio.wait_for(anext(stream), 5)
+
+    assert message("page", {"b": 2}) == asyncio.run(run())
+
+
+def test_another_judge_begins_anew() -> None:
+    """When another recording plays, nothing stays of the moments, bands and rows of the last one."""
+    state = MemoryState()
+    found = desk.Desk(Site(state))
+    for name, fault in (("kv-severe", "KVCachePreemption"), ("tokenize-heavy", "FrontendSaturated")):
+        other = played(FOLDER / name)
+        state.current, state.time, state.judge = other.current, other.time, other.judge
+        for reading in other.readings[-4:]:
+            found.lookback.write(reading)
+        kept = len(found.lookback.tar(None, state.time))
+        for follow in state.followers:
+            follow()
+        assert {fault} <= {band["rule"] for band in found.page()["bands"].values()}
+    assert "KVCachePreemption" not in {band["rule"] for band in found.page()["bands"].values()}
+    assert kept > len(found.lookback.tar(None, state.time))
 
 
 def test_a_slow_client_is_cut_off() -> None:

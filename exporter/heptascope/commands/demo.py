@@ -19,9 +19,12 @@ from heptascope.labels import compare
 from heptascope.service import serve
 from heptascope.sources.playback import replay_sources
 from heptascope.sources.recording import Recording
+from heptascope.surfaces.web.stage import SETTLING
 from heptascope.wiring import build_pipeline
 
 SCENARIO_SECONDS = 60.0
+SETTLE_SECONDS = 2.0
+"""After the rules' window is full: a source may be a second late, and the pipeline steps once a second."""
 LISTEN = f"127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -40,7 +43,9 @@ class Demo:
 
         Raises UserError for a speed out of bounds.
         """
+        self._settings = settings
         self.daemon = Daemon(build_pipeline(settings, {}))
+        self._settled_at = 0.0
         self._played, self._speed, self._say = played, speed, say
         self._known = {scenario.name: scenario for scenario in (known if known is not None else scenarios().values())}
         self._now = played[0]
@@ -79,8 +84,10 @@ class Demo:
         return {name: dict(scenario.label) for name, scenario in self._known.items()}
 
     def match(self, verdict: Any) -> str:
-        """Return how a verdict compares with the label of what plays; "" without a label."""
-        return compare(verdict, self._now.label).value if self._now.label else ""
+        """Return how a verdict compares with the label of what plays: "" without a label, `SETTLING` until the window is full of it."""
+        if not self._now.label:
+            return ""
+        return SETTLING if self.daemon.now() < self._settled_at else compare(verdict, self._now.label).value
 
     def _play(self, scenario: Scenario) -> None:
         recording = Recording.open(scenario.path)
@@ -89,8 +96,9 @@ class Demo:
         except ValueError as exc:
             raise UserError(str(exc), where="--speed") from exc
         self._now = scenario
+        self._settled_at = self.daemon.now() + self._settings.rules.window + SETTLE_SECONDS
         self.daemon.header = lambda: recording.header
-        self.daemon.swap(sources)
+        self.daemon.start_anew(build_pipeline(self._settings, {}), sources)
         self._say(about(scenario))
 
     def _change(self) -> None:

@@ -43,7 +43,7 @@ class Store:
         self._folders: dict[str, Folder] = {}
         self._integrals: dict[Key, float] = {}
         self._groups: dict[Key, tuple[tuple[float, ...], Group | None]] = {}
-        self._version = 0
+        self.version = 0  # of the newest snapshot
 
     def ingest(self, reading: Reading) -> None:
         """Take one reading: what it no longer holds goes stale at once."""
@@ -100,7 +100,7 @@ class Store:
 
     def snapshot(self, now: float, statuses: Iterable[SourceStatus] = ()) -> Snapshot:
         """Return an immutable picture of everything current."""
-        self._version += 1
+        self.version += 1
         values: dict[str, list[tuple[Labels, float]]] = {}
         for (name, pairs), value in self._values.items():
             values.setdefault(name, []).append((pairs, value))
@@ -112,7 +112,7 @@ class Store:
                 histograms.setdefault(histogram.name, []).append(histogram)
         return Snapshot(
             t=now,
-            version=self._version,
+            version=self.version,
             values={name: tuple(sorted(values[name])) for name in SCHEMA if name in values},
             histograms={name: tuple(histograms[name]) for name in SCHEMA if name in histograms},
             missing=tuple(self.missing()),

@@ -115,6 +115,7 @@ def test_the_picker_of_the_demo(browser: Browser, tmp_path: Path) -> None:
         assert "Idle: no fault" in seen.text(".demo dd")
         seen.page.select_option("#pick", "tokenize-heavy")
         seen.wait("() => document.querySelector('.demo dd').innerText.includes('application')")
+        assert "settling" in seen.text(".demo dl > div:last-child dd")
         seen.wait("() => [...document.querySelectorAll('.demo dd')].at(-1).innerText.includes('agrees')", 30)
         assert "Degraded" in seen.text(".verdict h1")
         seen.page.wait_for_timeout(3000)  # so that what is taken away holds more than the first seconds of it

@@ -42,6 +42,7 @@ class Desk:
         self.chronicle, self.lookback = Chronicle(), Lookback()
         self.broadcaster = Broadcaster(lambda: self.state.snapshot().version, self.age, self.page, self._points)
         self._drawn = 0
+        self._noted: Diagnoser | None = None
         self.state.tap(self.lookback)
         self.state.follow(self._note)
 
@@ -98,8 +99,15 @@ class Desk:
         return {"rule": rule.name, "t": last, "seconds": TREND_SECONDS, "trends": rows}
 
     def _note(self) -> None:
-        if self.judge is not None:
-            self.chronicle.note(self.judge)
+        judge = self.judge
+        if judge is None:
+            return
+        if self._noted is not None and judge is not self._noted:  # another recording plays: nothing of the last one belongs to it
+            self.chronicle = Chronicle()
+            self.lookback.clear()
+            self.broadcaster.begin_anew()
+        self._noted = judge
+        self.chronicle.note(judge)
 
     def _points(self) -> list[dict[str, Any]]:
         last = self.second()

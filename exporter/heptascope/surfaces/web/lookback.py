@@ -114,6 +114,13 @@ class Lookback:
         else:
             self._put(_MACHINE, [{"kind": "failure", "source": status.name, **row}], row["t"])
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._chunks.clear()
+            self._bytes = 0
+            self._open, self._engines, self._seen = {}, {}, {}
+
     def tar(self, header: Mapping[str, Any] | None, now: float) -> bytes:
         """Return a tar archive of one folder with what is kept; `header` tells about the GPUs."""
         with self._lock:

@@ -13,6 +13,8 @@ from heptascope.surfaces.web.models import Error
 from heptascope.surfaces.web.state import State
 
 PATH = "/api/v1/demo"
+SETTLING = "settling"
+"""The match while the rules' window is not yet full of what plays."""
 
 
 class Stage(Protocol):
@@ -27,7 +29,7 @@ class Stage(Protocol):
         ...
 
     def match(self, verdict: Any) -> str:
-        """Return how a verdict compares with the label of what plays; "" without a label."""
+        """Return how a verdict compares with the label of what plays; "" without a label, `SETTLING` soon after the change to it."""
         ...
 
     def play(self, name: str) -> None:
@@ -50,7 +52,7 @@ class Demo(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     playing: str
-    match: str = Field(description="right, wrong-page, missed, cannot-tell; empty without a label or a verdict.")
+    match: str = Field(description="right, wrong-page, missed, cannot-tell, settling; empty without a label or a verdict.")
     scenarios: dict[str, Scene]
 
 

@@ -31,11 +31,16 @@ class Broadcaster:
         self._task: asyncio.Task[None] | None = None
         self._sent: dict[str, Any] = {}
         self._seen = -1
+        self._anew = False
 
     @property
     def clients(self) -> int:
         """How many listen."""
         return len(self._clients)
+
+    def begin_anew(self) -> None:
+        """Send the whole page next time: what it shows has no past any more. May be called from any thread."""
+        self._anew = True
 
     async def listen(self) -> AsyncIterator[bytes]:
         """Yield the messages for one client until it goes away or is too slow."""
@@ -65,9 +70,10 @@ class Broadcaster:
     def _look(self) -> bytes:
         """Take in the newest snapshot; return what changed since the last one."""
         self._seen = self._version()
+        anew, self._anew = self._anew, False
         before, self._sent = self._sent, self._page()
         patch = merge_patch(before, self._sent) if before else {}
-        parts = [message("patch", patch)] if patch else []
+        parts = [message("page", self._sent)] if anew else [message("patch", patch)] if patch else []
         parts += [message("points", point) for point in self._points()]
         return b"".join(parts)
 

@@ -156,7 +156,7 @@ function copyByHand(words) {
 const chosen = {
   theme: (value) => { stored("heptascope-theme", value); if (value) document.documentElement.dataset.theme = value; else delete document.documentElement.dataset.theme; },
   language: (value) => { stored("heptascope-language", value); speak(value || undefined).then(() => { document.querySelectorAll("#theme,#language,#find").forEach((element) => element.remove()); draw(); }); },
-  pick: (value) => load.play(value),
+  pick: (value) => { if (ctx.at !== null) pause(null); load.play(value); },
   find: (value) => { ctx.query = value; draw(); },
   scrub: (value) => { const at = ctx.charts.t - ctx.charts.seconds + 1 + Number(value); pause(at >= ctx.charts.t ? null : at); },
 };

@@ -42,7 +42,7 @@ export function demo(ctx) {
   const { playing, match, scenarios } = ctx.demo, label = scenarios[playing], verdict = verdictOf(ctx);
   const claims = ctx.page?.claims ?? {}, topic = (key) => (claims[key] ? claims[key].layer + "/" + claims[key].topic : "");
   const said = verdict ? [chip(verdict.state), " ", verdict.faults.length ? verdict.faults.map(topic).join(", ") : t("no_fault"), verdict.limiter ? ", " + t("limiter_is", topic(verdict.limiter)) : ""] : "–";
-  const state = { right: "clear", "wrong-page": "faulty", missed: "pending", "cannot-tell": "cannot-tell" }[match];
+  const state = { right: "clear", "wrong-page": "faulty", missed: "faulty", settling: "pending", "cannot-tell": "cannot-tell" }[match];
   return [h("section", { class: "demo", "aria-label": t("playing") },
     h("p", null, h("label", null, h("b", null, t("playing")), " ", h("select", { id: "pick", "data-own": "", "data-act": "pick", title: t("pick") }, Object.keys(scenarios).map((name) => h("option", { value: name }, name)))),
       " ", h("span", { class: "quiet" }, t("demo_words"))),

@@ -158,7 +158,7 @@ export const page = {
   e_json: "结论 (JSON)", e_ticket: "工单 (Markdown)", e_recording: "最近十分钟（录制）", copy_ticket: "复制工单",
   recording_words: "用 tar 解包，heptascope replay 可读该目录。", find: "查找信号", name: "名称", labels: "标签", rate: "速率", help: "含义",
   nothing_found: "没有匹配的信号。", shown_of: "{1} 条序列中的 {0} 条",
-  playing: "录制", label: "正确的结论", verdict: "当前结论", match: "比较", right: "一致", "wrong-page": "故障不符", missed: "尚未得出或漏报",
+  playing: "录制", label: "正确的结论", verdict: "当前结论", match: "比较", right: "一致", "wrong-page": "故障不符", missed: "漏报", settling: "窗口填充中，暂不比较",
   pick: "播放其他录制", demo_words: "这是在 H200 GPU 上录制的 vLLM，循环播放。", or: " 或 ", no_fault: "无故障", limiter_is: "瓶颈 {0}",
   not_supported: "此卡、驱动或内核不具备", no_permission: "存在，但 heptascope 无权读取",
   profiler_locked: "其他 profiler 占用了计数器", engine_reason: "此引擎没有版本导出它", engine_too_old: "此引擎的新版本才导出它",

@@ -51,7 +51,7 @@ const en = {
   e_json: "Verdict (JSON)", e_ticket: "Ticket (Markdown)", e_recording: "Last ten minutes (recording)", copy_ticket: "Copy the ticket",
   recording_words: "Unpack with tar; heptascope replay reads the folder.", find: "Find a signal", name: "Name", labels: "Labels", rate: "Rate", help: "What it is",
   nothing_found: "No signal matches.", shown_of: "{0} of {1} series",
-  playing: "Recording", label: "A right verdict", verdict: "The verdict now", match: "Comparison", right: "agrees", "wrong-page": "wrong fault", missed: "not yet, or missed",
+  playing: "Recording", label: "A right verdict", verdict: "The verdict now", match: "Comparison", right: "agrees", "wrong-page": "wrong fault", missed: "missed", settling: "settling: the window fills",
   pick: "Play another recording", demo_words: "This is a recording of vLLM on H200 GPUs that plays in a loop.", or: " or ", no_fault: "no fault", limiter_is: "limiter {0}",
   not_supported: "this card, driver or kernel does not have it", no_permission: "it exists, but heptascope may not read it",
   profiler_locked: "another profiler holds the counters", engine_reason: "no version of this engine exports it", engine_too_old: "a newer version of this engine exports it",
