@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from heptascope.config import Settings
@@ -24,10 +26,13 @@ BUSY, FULL, QUEUE = "heptascope_engine_requests_running", "heptascope_engine_kv_
 TEXT = f"{BUSY} > 1 and on (engine, rank) {FULL} > 0.5 and on (engine, rank) {QUEUE} > 0"
 
 
+compiled = cache(promql.compile)
+
+
 def value_without_memory(finding: Finding, judge: RuleJudge, window: Window, t: float) -> float | None:
     """Return what the rule's whole expression gives for the finding's engine rank or GPU."""
     text = finding.rule.text(f"{round(judge.settings.window * 1000)}ms")
-    result = promql.compile(text).evaluate(window, t)
+    result = compiled(text).evaluate(window, t)
     mine = dict(finding.instance.pairs)
     own = ("engine", "rank") if finding.instance.kind == "engine" else ("gpu", "uuid")
     items = result if isinstance(result, list) else []
