@@ -72,6 +72,29 @@ def test_busy_seconds_go_on_after_a_failure() -> None:
     assert 4.0 == room.value("engine_busy_seconds_total")
 
 
+@pytest.mark.parametrize(
+    ("gap", "steps", "running", "counted"),
+    [
+        (7.0, 700.0, 2.0, 7.0),
+        (7.0, 700.0, 0.0, 3.5),
+        (10.0, 700.0, 2.0, 10.0),
+        (10.5, 700.0, 2.0, 0.0),
+        (7.0, 0.0, 2.0, 0.0),
+        (7.0, -100.0, 2.0, 0.0),
+    ],
+)
+def test_busy_seconds_of_a_gap_in_which_the_engine_went_on(gap: float, steps: float, running: float, counted: float) -> None:
+    """A page that times out: steps made meanwhile are counted, so their time is, but neither a restart's nor that of a long silence."""
+    room = Derived()
+    for second in range(3):
+        room.second({("engine_requests_running", RANK): 2.0, (STEPS, RANK): 100.0 * second})
+    room.store.fail("source", room.t + 0.5, Reason.SOURCE_DOWN)
+    room.store.ingest(room.deriver.step(room.t + 0.5))
+    room.t += gap - 1.0
+    room.second({("engine_requests_running", RANK): running, (STEPS, RANK): 200.0 + steps})
+    assert 2.0 + counted == room.value("engine_busy_seconds_total")
+
+
 # steps
 
 

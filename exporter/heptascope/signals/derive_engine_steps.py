@@ -17,11 +17,20 @@ two-GPU decode of an 8B model 10 GiB/s)."""
 TELLING_GAP = 0.3
 """Spinning kernels can only hide gaps, so a gap this large is a lower bound worth stating (0.19 at most in two-GPU recordings)."""
 
+LONGEST_GAP_SECONDS = 10.0
+"""The longest gap between two pages that is taken for busy by its two ends: a page that times out once leaves seven seconds."""
+
+SAME_PAGE_SECONDS = 0.1
+"""Series of one page have the same time."""
+
 _RARELY = (Reason.IDLE, "no requests run, or too rarely for our polls to tell how long")
 
 
 class BusyTime:
-    """`heptascope_engine_busy_seconds_total`: our own counter, which never goes backwards."""
+    """`heptascope_engine_busy_seconds_total`: our own counter, which never goes backwards.
+
+    A short gap, in which the page could not be read, counts by its two ends if the engine made steps in it: these are counted, too.
+    """
 
     def __init__(self) -> None:
         self._state: dict[Labels, tuple[float, float, float]] = {}
@@ -32,14 +41,25 @@ class BusyTime:
         if series is None or not series.live:
             return
         last_t, last_v, total = self._state.get(pairs, (series.t[0], series.v[0], 0.0))
-        times, values = points(series, now, now - last_t)
-        for t, v in zip(times, values, strict=True):
-            if t > last_t:
-                if v == v and last_v == last_v:
+        gap = False
+        for t, v in zip(*points(series, now, now - last_t), strict=True):
+            if v != v:
+                gap = True
+            elif t > last_t:
+                if not gap or _went_on(window, pairs, last_t, t):
                     total += (t - last_t) * ((v > 0) + (last_v > 0)) / 2
-                last_t, last_v = t, v
+                last_t, last_v, gap = t, v, False
         self._state[pairs] = (last_t, last_v, total)
         out.add(PREFIX + "busy_seconds_total", pairs, total)
+
+
+def _went_on(window: Window, pairs: Labels, before: float, after: float) -> bool:
+    """Return whether an engine worked on over a gap: not for long, and its count of steps rose, as that of a new process would not."""
+    steps = window.get(PREFIX + "steps_total", pairs)
+    if steps is None or after - before > LONGEST_GAP_SECONDS:
+        return False
+    counts = [steps.at(t, SAME_PAGE_SECONDS) for t in (before, after)]
+    return counts[0] is not None and counts[1] is not None and counts[0] < counts[1]
 
 
 def _peer_traffic(c: Context) -> bool:
