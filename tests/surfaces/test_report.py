@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from heptascope.model import Reason, SourceStatus
-from heptascope.surfaces.report import MOST_UNKNOWN, down_lines, entity_text, first_line, summary_text, value_text, verdict_lines
+from heptascope.rules.judge import BASELINE
+from heptascope.surfaces.report import MOST_UNKNOWN, entity_text, first_line, summary_text, value_text, verdict_lines
 from heptascope.surfaces.words import REASON_WORDS
 from support.replays import verdict
 
@@ -102,6 +103,31 @@ def test_numbers_have_units(evidence: dict[str, Any], text: str) -> None:
     assert text == value_text(evidence)
 
 
+CPU, GAP = "heptascope_host_process_cpu_seconds_total", "heptascope_engine_inter_token_latency_seconds"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "text"),
+    [
+        ({"signal": CPU, "value": 1.0, "text": "process=api_server role=api_server per second"}, "[process=api_server] = 100 %"),
+        ({"signal": CPU, "value": 1.0, "text": "process=other-1 role=other per second"}, "[process=other-1] = 100 %"),
+        ({"signal": CPU, "value": 1.0, "text": "process=x role=other per second"}, "[process=x role=other] = 100 %"),
+        ({"signal": "heptascope_gpu_power_watts", "value": 598.2, "text": "gpu=1"}, " = 598 W"),
+        ({"signal": "heptascope_gpu_power_watts", "value": 598.2, "text": "gpu=0"}, "[gpu=0] = 598 W"),
+        ({"signal": CPU, "value": 0.1, "text": "process=x", "threshold": 0.85, "comparison": ">"}, "[process=x] = 10 %"),
+        ({"signal": CPU, "value": 0.9, "text": "process=x", "threshold": 0.85, "comparison": ">"}, "= 90 %  (rule: > 85 %)"),
+        ({"signal": KV, "value": 0.9, "threshold": 0.8, "comparison": "<"}, "= 90 %"),
+        (
+            {"signal": GAP, "value": 0.0166, "text": "mean", "threshold": 0.1, "comparison": ">"},
+            "= 16.6 ms (mean)  (rule: > 100 ms among the slowest)",
+        ),
+    ],
+)
+def test_a_line_says_nothing_twice_and_no_threshold_that_was_not_passed(evidence: dict[str, Any], text: str) -> None:
+    """Labels of the claim's own GPU and roles that name a process are left out, and so is what another value has passed."""
+    assert value_text(evidence, {"gpu": "1", "uuid": "GPU-a"}).endswith(text)
+
+
 def test_a_claim_in_full() -> None:
     """Rule, where, layer, how sure; what it means, its numbers, what mending is worth, what to do."""
     full = claim(evidence=[{"signal": KV, "value": 0.99}], gain="36% of it comes back", actions=["first", "second"])
@@ -122,7 +148,7 @@ def test_order_of_the_report() -> None:
         "degraded",
         faults=[claim()],
         symptoms=[claim("Slow", "symptom"), claim("Late", "symptom", because=["Full"])],
-        limiter=LIMITER,
+        limiter={**LIMITER, "actions": ["Quantise."]},
         consequences=[claim("Tax", because=["Full", "Slow"])],
         cannot_tell=[unknown],
     )
@@ -135,8 +161,15 @@ def test_order_of_the_report() -> None:
         "Consequences (they go when the cause goes)",
         "Could not be judged",
     ] == [head.partition(":")[0] for head in heads]
-    assert "  - Tax on vllm, explained by Full, Slow" in list(verdict_lines(found))
-    assert "  - Late on vllm, explained by Full" in list(verdict_lines(found))
+    assert "  - Tax on vllm, by Full, Slow: Tax is true." in list(verdict_lines(found))
+    assert "  - Late on vllm, by Full: Late is true." in list(verdict_lines(found))
+    assert "  Next: Quantise." not in list(verdict_lines(found)), "beside a fault, that is not what to do now"
+
+
+def test_a_limiter_that_is_the_fault_takes_one_line() -> None:
+    """Where fault and limiter are of one topic, the evidence stands once."""
+    found = told("degraded", faults=[claim()], limiter=claim("CapacityLimit", "limiter", evidence=[{"signal": KV, "value": 0.99}]))
+    assert ["", "Limiter: CapacityLimit, which is the fault itself (memory/capacity)"] == list(verdict_lines(found))[-2:]
 
 
 def unknown(count: int, **missing: str) -> list[dict[str, Any]]:
@@ -147,20 +180,30 @@ def unknown(count: int, **missing: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_what_is_not_known_is_told_by_signal() -> None:
-    """The signal that most rules lack first, with its reason in words, and the first rules that lack it."""
-    same = unknown(5, signal=KV, detail="flag is off")
+def test_what_is_not_known_is_told_by_reason() -> None:
+    """Each reason once, the one of most rules first, with some of the signals and rules; rules for Prometheus last and named once."""
+    many = [*unknown(5, detail="flag is off"), *unknown(5, signal=KV, detail="flag is off")]
+    for_prometheus = [
+        {"rule": name, "missing": [{"signal": name, "reason": "no_source", "detail": BASELINE}]} for name in ("A", "B", "C", "D", "E", "F")
+    ]
     assert [
-        "Could not be judged: 6 rules",
-        "  - engine_kv_cache_usage_ratio: flag is off (R0, R1, R2, ...)",
-        f"  - heptascope_engine_s0: {REASON_WORDS[Reason.ENGINE]} (R9)",
-    ] == list(verdict_lines(told("idle", cannot_tell=[*same, {**unknown(1)[0], "rule": "R9"}])))[2:]
+        "Could not be judged: 12 rules",
+        "  - flag is off: engine_s0, engine_kv_cache_usage_ratio, engine_s1 and 3 more (R0, R1, R2 and 2 more)",
+        f"  - {REASON_WORDS[Reason.ENGINE]}: engine_s0 (R9)",
+        f"  - {BASELINE}: A, B, C and 3 more",
+    ] == list(verdict_lines(told("idle", cannot_tell=[*for_prometheus, *_by_turns(many), {**unknown(1)[0], "rule": "R9"}])))[2:]
 
 
-def test_long_lists_are_counted() -> None:
-    """After a few signals the rest is a number."""
-    lines = list(verdict_lines(told("idle", cannot_tell=unknown(MOST_UNKNOWN + 4))))
-    assert "  - and 4 more signals (--format json lists all)" == lines[-1]
+def _by_turns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for pair in zip(rows[:5], rows[5:], strict=True) for row in pair]
+
+
+@pytest.mark.parametrize(("extra", "words"), [(1, "one more reason"), (4, "4 more reasons")])
+def test_long_lists_are_counted(extra: int, words: str) -> None:
+    """After a few reasons the rest is a number."""
+    rows = [row for i in range(MOST_UNKNOWN + extra) for row in unknown(1, detail=f"because {i}")]
+    lines = list(verdict_lines(told("idle", cannot_tell=rows)))
+    assert f"  - and for {words} (--format json lists all)" == lines[-1]
     assert MOST_UNKNOWN + 1 == sum(line.startswith("  - ") for line in lines)
 
 
@@ -173,10 +216,13 @@ def test_one_line_for_many_recordings() -> None:
 
 
 def test_sources_that_are_down() -> None:
-    """What could not be read ends a live report; where all could, nothing is said."""
+    """What could not be read stands below the answer, and its reason once; where all could, nothing is said."""
     down = SourceStatus("vllm", "engine", False, None, None, Reason.SOURCE_DOWN, "connection refused")
-    assert ["", "Could not be read:", "  - vllm: connection refused"] == list(down_lines([down]))
-    assert [] == list(down_lines([]))
+    found = told("cannot-tell", cannot_tell=unknown(2, detail="connection refused"))
+    answer = "CANNOT TELL: too little can be read to judge"
+    rest = ["", "Could not be judged: 2 rules", "  - vllm could not be read: engine_s0, engine_s1 (R0, R1)"]
+    assert [answer, "", "Could not be read:", "  - vllm: connection refused", *rest] == list(verdict_lines(found, [down]))
+    assert [answer] == list(verdict_lines(told("cannot-tell")))
 
 
 @pytest.mark.parametrize("name", ["kv-severe", "tp2-straggler", "tokenize-heavy", "idle", "mixed-over-sat"])

@@ -15,7 +15,7 @@ from heptascope.given import read_given, readings
 from heptascope.model import SourceStatus
 from heptascope.offline import judge_readings
 from heptascope.service import Live, stop_signals
-from heptascope.surfaces.report import down_lines, verdict_lines
+from heptascope.surfaces.report import verdict_lines
 
 EXIT = {"healthy": 0, "idle": 0, "degraded": 1, "cannot-tell": 3}
 
@@ -43,7 +43,7 @@ def command(seconds: float, signals: Path | None, form: str, **options: Any) -> 
     if form == "json":
         click.echo(json.dumps(verdict, indent=2))
     else:
-        for line in (*verdict_lines(verdict), *down_lines(down)):
+        for line in verdict_lines(verdict, down):
             click.echo(line)
     return EXIT[verdict["state"]]
 

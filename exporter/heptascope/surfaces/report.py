@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from heptascope.model import SourceStatus
-from heptascope.signals.schema import SCHEMA, signal_of
+from heptascope.rules.judge import BASELINE
+from heptascope.signals.schema import signal_of
 from heptascope.signals.schema_row import Kind
 from heptascope.surfaces import units
 from heptascope.surfaces.words import REASON_WORDS
@@ -15,8 +18,11 @@ Json = Mapping[str, Any]
 
 _HEAD = {"idle": "IDLE", "healthy": "HEALTHY", "degraded": "DEGRADED", "cannot-tell": "CANNOT TELL"}
 _SURE = {"direct": "seen directly", "inferred": "inferred", "weak": "weak evidence"}
+_PASSED = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
 MOST_UNKNOWN = 8
-"""Missing signals named one by one; the rest is counted."""
+"""Reasons named one by one; the rest is counted."""
+MOST_NAMES = 3
+"""Signals and rules named for one reason."""
 
 
 def entity_text(entity: Mapping[str, str]) -> str:
@@ -27,38 +33,51 @@ def entity_text(entity: Mapping[str, str]) -> str:
     return entity.get("engine", "engine") + (f" rank {rank}" if rank not in ("", "0") else "")
 
 
-def value_text(evidence: Json) -> str:
-    """Return one piece of evidence as text: name, value, and the threshold that it was held against."""
+def value_text(evidence: Json, entity: Json = MappingProxyType({})) -> str:
+    """Return one piece of evidence as text: name, value, and the threshold that it passed; what is said of `entity` already is left out."""
     name, value = str(evidence["signal"]), evidence["value"]
     row = signal_of(name)
     unit = units.unit_of(name, row.unit if row is not None else "")
-    counter = row is not None and row.kind is Kind.COUNTER
-    shown = units.rate_text(value, unit) if counter else units.text(value, unit)
-    note = str(evidence.get("text", "")).replace("per second", "").strip()
+    show = units.rate_text if row is not None and row.kind is Kind.COUNTER else units.text
+    note = _note(str(evidence.get("text", "")), entity)
     which, how = ("", " (mean)") if note == "mean" else (f" [{note}]" if note else "", "")
-    line = f"{name.removeprefix('heptascope_')}{which} = {shown}{how}"
-    if "threshold" in evidence and evidence.get("comparison"):
-        limit = units.rate_text(evidence["threshold"], unit) if counter else units.text(evidence["threshold"], unit)
-        line += f"  (rule: {evidence['comparison']} {limit})"
-    return line
+    line = f"{name.removeprefix('heptascope_')}{which} = {show(value, unit)}{how}"
+    passed = _PASSED.get(str(evidence.get("comparison")))
+    if passed is None or "threshold" not in evidence:
+        return line
+    limit = f"{evidence['comparison']} {show(evidence['threshold'], unit)}"
+    if not passed(value, evidence["threshold"]):  # another process than the one meant, or a mean whose tail is what the rule looks at
+        return f"{line}  (rule: {limit} among the slowest)" if note == "mean" else line
+    return f"{line}  (rule: {limit})"
 
 
-def verdict_lines(verdict: Json) -> Iterator[str]:
-    """Yield the report of one verdict, line by line."""
+def _note(text: str, entity: Json) -> str:
+    """Return what tells a value from others of its signal: labels that the entity does not have, no role that a process is named by."""
+    parts = [part for part in text.replace("per second", "").split() if part not in {f"{name}={value}" for name, value in entity.items()}]
+    process = next((part.removeprefix("process=") for part in parts if part.startswith("process=")), "")
+    return " ".join(part for part in parts if not (part.startswith("role=") and process.startswith(part.removeprefix("role="))))
+
+
+def verdict_lines(verdict: Json, down: Sequence[SourceStatus] = ()) -> Iterator[str]:
+    """Yield the report of one verdict, line by line; `down` are the sources that could not be read."""
     yield first_line(verdict)
-    for claim in verdict["faults"]:
+    yield from _down_lines(down)
+    faults, limiter = verdict["faults"], verdict["limiter"]
+    for claim in faults:
         yield from _claim_lines("Fault", claim)
     for claim in verdict["symptoms"]:
         if not claim["because"]:
             yield from _claim_lines("Symptom without a known cause", claim)
-    if verdict["limiter"] is not None:
-        yield from _claim_lines("Limiter", verdict["limiter"])
+    if limiter is not None and any(claim_text(claim) == claim_text(limiter) for claim in faults):
+        yield from ("", f"Limiter: {limiter['rule']}, which is the fault itself ({claim_text(limiter)})")
+    elif limiter is not None:  # beside a fault it is told, but what would ease it is not what to do now
+        yield from _claim_lines("Limiter", {**limiter, "actions": ()} if faults else limiter)
     effects = [*verdict["consequences"], *(s for s in verdict["symptoms"] if s["because"])]
     if effects:
         yield ""
         yield "Consequences (they go when the cause goes):"
-        yield from (f"  - {c['rule']} on {entity_text(c['entity'])}, explained by {', '.join(c['because'])}" for c in effects)
-    yield from _unknown_lines(verdict["cannot_tell"])
+        yield from (f"  - {c['rule']} on {entity_text(c['entity'])}, by {', '.join(c['because'])}: {c['summary']}" for c in effects)
+    yield from _unknown_lines(verdict["cannot_tell"], {status.message: status.name for status in down})
 
 
 def first_line(verdict: Json) -> str:
@@ -84,7 +103,7 @@ def _claim_lines(title: str, claim: Json) -> Iterator[str]:
     yield ""
     yield f"{title}: {claim['rule']} on {entity_text(claim['entity'])} ({claim['layer']}/{claim['topic']}, {_SURE[claim['confidence']]})"
     yield f"  {claim['summary']}"
-    yield from (f"    {value_text(e)}" for e in claim["evidence"])
+    yield from (f"    {value_text(e, claim['entity'])}" for e in claim["evidence"])
     if claim.get("corroborated_by"):
         yield f"  A fresh trace shows it too: {', '.join(claim['corroborated_by'])}"
     if claim.get("gain"):
@@ -92,26 +111,39 @@ def _claim_lines(title: str, claim: Json) -> Iterator[str]:
     yield from (f"  Next: {step}" for step in claim["actions"])
 
 
-def _unknown_lines(unknown: Sequence[Json]) -> Iterator[str]:
+def _unknown_lines(unknown: Sequence[Json], down: Mapping[str, str]) -> Iterator[str]:
+    """Yield the reasons, each once, with what lacks for it; the one that most rules suffer from first."""
     if not unknown:
         return
-    lacking: dict[tuple[str, str, str], set[str]] = {}
+    groups: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for rule in unknown:
         for m in rule["missing"]:
-            lacking.setdefault((m["signal"], m["reason"], m["detail"]), set()).add(rule["rule"])
+            signals, rules = groups.setdefault(_why(m), ({}, {}))
+            signals[m["signal"].removeprefix("heptascope_")] = rules[rule["rule"]] = None
     yield ""
     yield f"Could not be judged: {len({u['rule'] for u in unknown})} rules"
-    ranked = sorted(lacking.items(), key=lambda item: (-len(item[1]), item[0]))
-    for (signal, reason, detail), rules in ranked[:MOST_UNKNOWN]:
-        name = signal.removeprefix("heptascope_") if signal in SCHEMA or signal_of(signal) else signal
-        words = detail or next((text for r, text in REASON_WORDS.items() if r.value == reason), reason)
-        yield f"  - {name}: {words} ({', '.join(sorted(rules)[:3])}{', ...' if len(rules) > 3 else ''})"
+    ranked = sorted(groups.items(), key=lambda item: (item[0] == BASELINE, -len(item[1][1]), item[0]))
+    for why, (signals, rules) in ranked[:MOST_UNKNOWN]:
+        reason = f"{down[why]} could not be read" if why in down else why
+        named = "" if signals.keys() == rules.keys() else f" ({_some(sorted(rules))})"
+        yield f"  - {reason}: {_some(signals)}{named}"
     if len(ranked) > MOST_UNKNOWN:
-        yield f"  - and {len(ranked) - MOST_UNKNOWN} more signals (--format json lists all)"
+        more = len(ranked) - MOST_UNKNOWN
+        yield f"  - and for {'one more reason' if more == 1 else f'{more} more reasons'} (--format json lists all)"
 
 
-def down_lines(down: Sequence[SourceStatus]) -> Iterator[str]:
-    """Yield what could not be read, for the end of a live report."""
+def _why(missing: Json) -> str:
+    return missing["detail"] or next(
+        (text for reason, text in REASON_WORDS.items() if reason.value == missing["reason"]), missing["reason"]
+    )
+
+
+def _some(names: Collection[str]) -> str:
+    first = list(names)[:MOST_NAMES]
+    return ", ".join(first) + (f" and {len(names) - len(first)} more" if len(names) > len(first) else "")
+
+
+def _down_lines(down: Sequence[SourceStatus]) -> Iterator[str]:
     if down:
         yield ""
         yield "Could not be read:"

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from heptascope.demo.scenarios import FOLDER
 from support.browser import serving, visit
-from support.degrade import without_gpu
+from support.degrade import without_engine, without_gpu
 from support.played import played, severe
 
 RECORDINGS = (
@@ -66,7 +66,7 @@ def test_above_the_fold(browser: Browser) -> None:
         ]
         assert "objective 10 s: kept" in tiles[0]
         assert tiles[4].startswith("Saturation 98")
-        assert "first limit: KV cache · DRAM bandwidth" in tiles[4]
+        assert "first limit: KV cache DRAM bandwidth" in tiles[4]
         assert "--kv-cache-dtype fp8" in seen.page.locator(".next .flag").all_inner_texts()
         assert tiles[2].split()[2].replace(",", "").isdigit()
         last = seen.page.locator("li[data-key=hardware]").bounding_box()
@@ -84,6 +84,13 @@ def test_cannot_tell_is_visible(browser: Browser) -> None:
         assert "#/sources" == seen.page.locator(".next a").get_attribute("href")
         assert "rules lack signals" in seen.text("li.l-cannot-tell .words")
         assert "Clear in part" in seen.text("li[data-key=parallel] .chip")
+
+
+def test_without_an_engine_nobody_says_that_there_is_no_traffic(browser: Browser) -> None:
+    """Latencies of an engine that cannot be read are unknown; that no requests came would be a claim."""
+    with serving(played(FOLDER / "decode-c64", without_engine)) as url, visit(browser, url) as seen:
+        seen.wait("() => document.querySelectorAll('.tile').length === 5 && !document.querySelector('.tiles').innerText.includes('…')")
+        assert "TTFT p95 – cannot be read now" == seen.text(".tile")
 
 
 def test_times_are_local_with_utc_on_hover(browser: Browser) -> None:

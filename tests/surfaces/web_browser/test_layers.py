@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from heptascope.demo.scenarios import FOLDER
 from heptascope.model import Layer
 from heptascope.rules.load import load
 from heptascope.surfaces.web import desk
 from support.browser import serving, visit
-from support.played import severe
+from support.played import played, severe
 
 
 def test_every_layer_opens_with_all_its_rules(browser: Browser) -> None:
@@ -27,6 +28,40 @@ def test_every_layer_opens_with_all_its_rules(browser: Browser) -> None:
             last.click()
             seen.page.locator(".rules > details[open] > .body > pre").last.wait_for()
             seen.page.click("text=All layers")
+
+
+@pytest.mark.parametrize(
+    ("recording", "rule", "rows"),
+    [
+        (
+            FOLDER / "tokenize-heavy",
+            "FrontendSaturated",
+            {
+                "host_process_cpu_seconds_total process=api_server": "> 85 %",
+                "host_process_cpu_seconds_total process=engine_core": "for context",
+            },
+        ),
+        (
+            FOLDER.parents[3] / "tests" / "recordings" / "prefill-starve-heavy",
+            "PrefillStarvesDecode",
+            {"engine_inter_token_latency_seconds mean": "> 100 ms among the slowest"},
+        ),
+    ],
+)
+def test_no_threshold_stands_beside_a_value_that_did_not_pass_it(
+    browser: Browser, recording: Path, rule: str, rows: dict[str, str]
+) -> None:
+    """Where a rule fires, what others passed is context, and a mean says that its tail is meant."""
+    state = played(recording)
+    layer = next(one.layer for one in load() if one.name == rule)
+    with serving(state) as url, visit(browser, f"{url}/#/layer/{layer}") as seen:
+        table = f"details[data-rule={rule}] .evidence tbody"
+        seen.page.wait_for_selector(f"{table} tr")
+        told = {
+            " ".join(row.locator("th").inner_text().split()): row.locator("td").last.inner_text()
+            for row in seen.page.locator(f"{table} tr").all()
+        }
+        assert rows == {name: limit for name, limit in told.items() if name in rows}
 
 
 def test_a_firing_rule_tells_everything(browser: Browser) -> None:

@@ -113,8 +113,8 @@ def test_the_picker_of_the_demo(browser: Browser, tmp_path: Path) -> None:
     with running("demo", "--scenario", "idle", folder=tmp_path) as demo, visit(browser, demo.url) as seen:
         seen.page.wait_for_selector("#pick")
         assert "Idle: no fault" in seen.text(".demo dd")
-        seen.page.select_option("#pick", "tokenize-heavy")
-        seen.wait("() => document.querySelector('.demo dd').innerText.includes('application')")
+        seen.page.select_option("#pick", "cpu-starved")
+        seen.wait("() => document.querySelector('.demo dd').innerText.includes('scheduling')")
         assert "settling" in seen.text(".demo dl > div:last-child dd")
         seen.wait("() => [...document.querySelectorAll('.demo dd')].at(-1).innerText.includes('agrees')", 30)
         assert "Degraded" in seen.text(".verdict h1")

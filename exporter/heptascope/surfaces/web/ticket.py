@@ -47,7 +47,7 @@ def _claim(title: str, claim: Json) -> Iterator[str]:
         yield f"A fresh trace shows it too: {', '.join(claim['corroborated_by'])}."
     if claim["evidence"]:
         yield ""
-        yield from (f"- `{value_text(e)}`" for e in claim["evidence"])
+        yield from (f"- `{value_text(e, claim['entity'])}`" for e in claim["evidence"])
     if claim.get("gain"):
         yield from ("", f"Worth: {escaped(claim['gain'])}")
     if claim["actions"]:

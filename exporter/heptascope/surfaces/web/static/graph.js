@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { LAYERS, brief } from "./parts.js";
 import { t } from "./words.js";
 
-const DIP = 22, ROW = 52, BOX = 30, NAMES = 150, WIDTH = 760;
+const DIP = 22, ROW = 52, BOX = 30, NAMES = 150, WIDTH = 760, LETTER = 7.5;
 
 /** Returns the claims that `layer` is part of: its own, what explains them, and what they explain. */
 export function related(ctx, verdict, layer) {
@@ -40,7 +40,8 @@ export function graph(ctx, verdict, layer) {
 
 function box(claim, { x, y, width }, verdict) {
   const look = verdict.faults.includes(claim.key) ? "root" : verdict.symptoms.includes(claim.key) ? "felt" : "effect";
-  return h("g", { class: "node " + look }, h("rect", { x, y, width, height: BOX, rx: 6 }), h("text", { x: x + 8, y: y + 20 }, claim.rule));
+  const room = width - 16, squeezed = claim.rule.length * LETTER > room ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {};
+  return h("g", { class: "node " + look }, h("rect", { x, y, width, height: BOX, rx: 6 }), h("text", { x: x + 8, y: y + 20, ...squeezed }, claim.rule));
 }
 
 function arrow(a, b) {

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { ago, duration, rate, shown, significant, text } from "./format.js";
 import { graph } from "./graph.js";
 import { markdown } from "./markdown.js";
-import { breakable, chip, copier, entity, evidence, moment, short, standing, stepWords, verdictOf } from "./parts.js";
+import { breakable, chip, copier, entity, evidence, moment, short, standing, stepWords, verdictOf, which } from "./parts.js";
 import { detail, foreign, gain, origin, reason, step, summary, t } from "./words.js";
 
 const ORDER = ["firing", "pending", "cannot-tell", "clear"];
@@ -79,10 +79,16 @@ function values(finding) {
   return [h("h4", null, t("evidence")), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("evidence") }, h("table", { class: "evidence" },
     h("thead", null, h("tr", null, [t("signal"), t("value"), t("threshold")].map((word) => h("th", { scope: "col" }, word)))),
     h("tbody", null, finding.evidence.filter((item) => item.value !== null).map((item, i) => {
-      const words = evidence(item);
-      return h("tr", { "data-key": i }, h("th", { scope: "row" }, h("code", null, breakable(item.signal)), item.text && item.text !== "per second" ? h("span", { class: "quiet" }, " ", item.text.replace(" per second", "")) : null),
-        h("td", { class: "n" }, words.value), h("td", { class: "n" }, words.limit || h("span", { class: "quiet" }, t("context"))));
+      const words = evidence(item), label = which(item);
+      return h("tr", { "data-key": i }, h("th", { scope: "row" }, h("code", null, breakable(item.signal)), label ? h("span", { class: "quiet" }, " ", label) : null),
+        h("td", { class: "n" }, words.value), h("td", { class: "n" }, limit(finding, item, words) || h("span", { class: "quiet" }, t("context"))));
     }))))];
+}
+
+/** Returns the threshold beside a value; where a rule fires, another value than this one has passed it, or the tail that this one is the mean of. */
+function limit(finding, item, { limit, passed }) {
+  if (passed || finding.state !== "firing" || !limit) return limit;
+  return item.text === "mean" ? t("among_slowest", limit) : "";
 }
 
 function drawn(trends, finding, at) {

@@ -98,10 +98,10 @@ function latency(ctx, name, idle) {
   if (!ctx.charts) return tile(t(name), "…", t("loading"));
   const now = value(ctx, name), objective = value(ctx, "objective_" + name);
   const median = value(ctx, name + "_median");
-  if (now === null) return tile(t(name), "–", idle || median === null ? t("no_traffic") : t("no_value"));
+  if (now === null) return tile(t(name), "–", idle || (median === null && value(ctx, "running") !== null) ? t("no_traffic") : t("no_value"));
   const over = objective !== null && now > objective;
   const words = objective === null ? whole(t("no_objective")) : whole([t("objective", text(objective, "seconds")), ": ", t(over ? "over" : "within")]);
-  return tile(t(name), text(now, "seconds"), [whole(t("median", text(median, "seconds"))), " · ", words], over ? "over" : "", objective === null ? null : now / objective);
+  return tile(t(name), text(now, "seconds"), [whole(t("median", text(median, "seconds"))), words], over ? "over" : "", objective === null ? null : now / objective);
 }
 
 function saturation(ctx) {
@@ -111,7 +111,7 @@ function saturation(ctx) {
   const limits = lines(ctx, "limits").map(({ key, values }) => [key, values[i]]).filter(([, v]) => v !== null && v !== undefined).sort((a, b) => b[1] - a[1]);
   const busiest = RESOURCES.map((what) => [what, value(ctx, "pressure_" + what)]).filter(([, v]) => v !== null).sort((a, b) => b[1] - a[1])[0];
   const words = [whole(limits.length && share > 0 ? t("binds_first", t("limit_" + limits[0][0])) : t("no_traffic")),
-    busiest && share > 0 && ALIKE[busiest[0]] !== limits[0]?.[0] ? [" · ", whole(t("busiest", t("resource_" + busiest[0]), text(busiest[1], "ratio")), t("of_had"))] : null];
+    busiest && share > 0 && ALIKE[busiest[0]] !== limits[0]?.[0] ? whole(t("busiest", t("resource_" + busiest[0]), text(busiest[1], "ratio")), t("of_had")) : null];
   return tile(t("saturation"), text(share, "ratio"), words, "", share);
 }
 

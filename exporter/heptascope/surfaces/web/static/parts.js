@@ -27,13 +27,19 @@ export function entity(pairs) {
 /** Returns what a claim says. */
 export const says = (claim) => summary(claim.rule, claim.summary);
 
-/** Returns a value of evidence as text; counters are rates. */
+const PASSED = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b, "==": (a, b) => a === b };
+
+/** Returns a value of evidence as text, the threshold, and whether the value passes it; counters are rates. */
 export function evidence(item) {
   const perSecond = item.signal.endsWith("_total");
   const unit = item.unit || (/_(bytes|flops|tokens)_per_second$/.exec(item.signal)?.[1].replace("bytes", "B/s").replace("flops", "FLOP/s").replace("tokens", "tokens/s") ?? "");
   const show = (value) => (perSecond ? rate : text)(value, unit);
-  return { value: show(item.value), limit: item.threshold === undefined ? "" : item.comparison + " " + show(item.threshold) };
+  const limit = item.threshold === undefined ? "" : item.comparison + " " + show(item.threshold);
+  return { value: show(item.value), limit, passed: PASSED[item.comparison]?.(item.value, item.threshold) ?? false };
 }
+
+/** Returns what tells a value from others of its signal; a role that names its process is said once. */
+export const which = (item) => (item.text ?? "").replace("per second", "").trim().replace(/(process=(\w+?)\S*) role=\2(?= |$)/, "$1");
 
 export const short = (signal) => signal.replace(/^heptascope_/, "");
 

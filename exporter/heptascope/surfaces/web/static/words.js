@@ -34,7 +34,7 @@ const en = {
   limits: "limits throughput", fails: "root fault", follows: "follows from {0}", felt: "felt by users", only_one: "one GPU: nothing to share",
   some_ago: "{0} ago", now: "now",
   back: "All layers", rules: "Rules", graph: "What causes what, now", no_graph: "Nothing fires in this layer.",
-  evidence: "Evidence", signal: "Signal", value: "Value", threshold: "Rule", trend: "Trend", context: "for context",
+  evidence: "Evidence", signal: "Signal", value: "Value", threshold: "Rule", trend: "Trend", context: "for context", among_slowest: "{0} among the slowest",
   thresholds: "Thresholds and where they come from", explains: "Explains", explained_by: "Explained by", steps: "Next steps", copy: "Copy", copied: "Copied",
   promql: "PromQL", missing: "What is missing", runbook: "Runbook", no_trend: "No values in the last ten minutes.", gain: "Worth", trace_served: "trace {0}, {1} old", corroborated: "A fresh trace shows it too: {0}.",
   baseline: "This rule compares with a day ago; it is judged by Prometheus only.", loading: "Loading",
