@@ -289,6 +289,21 @@ def test_a_removed_source_is_closed_and_gone_from_the_statuses(make_runner: Call
     assert (1, 1) == (len(source.reads), source.closed)
 
 
+def test_a_source_that_is_removed_while_it_waits_is_not_read_again(make_runner: Callable[..., Runner]) -> None:
+    """Removed between two reads, a source gives no further reading, and is closed."""
+    clock = GatedClock()
+    arrived: queue.Queue[str] = queue.Queue()
+    runner = make_runner(lambda reading: arrived.put(reading.source), clock)
+    source = ScriptedSource(clock, [])
+    runner.add([source])
+    assert "vllm" == arrived.get(timeout=30)
+    runner.remove("vllm")
+    clock.gate.release(2)
+    for thread in threads("vllm"):
+        thread.join(30)
+    assert (1, 1) == (len(source.reads), source.closed)
+
+
 def test_a_source_may_have_a_shorter_longest_backoff() -> None:
     """What is being looked for is looked for every ten seconds, not every thirty."""
     assert [8.0, 10.0, 10.0] == [backoff_seconds(10.0, n, 0.0, longest=10.0) for n in (4, 5, 9)]

@@ -242,7 +242,8 @@ class Runner:
     def _loop(self, job: Job) -> None:
         delay = 0.0
         while not job.removed.is_set() and not self._clock.wait(self._stop, delay):
-            delay = job.run_once()
+            if not job.removed.is_set():  # perhaps during the wait
+                delay = job.run_once()
         job.close()
 
 
