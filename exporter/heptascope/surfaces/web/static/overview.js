@@ -98,7 +98,7 @@ function latency(ctx, name, idle) {
   if (!ctx.charts) return tile(t(name), "…", t("loading"));
   const now = value(ctx, name), objective = value(ctx, "objective_" + name);
   const median = value(ctx, name + "_median");
-  if (now === null) return tile(t(name), "–", idle || (median === null && value(ctx, "running") !== null) ? t("no_traffic") : t("no_value"));
+  if (now === null) return tile(t(name), "–", t(idle ? "no_traffic" : value(ctx, "running") === null ? "no_value" : "none_seen"));
   const over = objective !== null && now > objective;
   const words = objective === null ? whole(t("no_objective")) : whole([t("objective", text(objective, "seconds")), ": ", t(over ? "over" : "within")]);
   return tile(t(name), text(now, "seconds"), [whole(t("median", text(median, "seconds"))), words], over ? "over" : "", objective === null ? null : now / objective);

@@ -125,7 +125,7 @@ export const page = {
   median: "中位数 {0}", prompt: "prompt {0}", run: "运行", wait: "等待", binds_first: "最先到顶：{0}", busiest: "{0} {1}", of_had: "最忙的资源，占其可达值的比例",
   limit_kv_cache: "KV cache", limit_sequences: "并发名额", limit_compute: "tensor core", limit_slo: "延迟目标", c_limits: "各上限的饱和度",
   present: "本页显示当前数据。", runbook_english: "（运行手册为英文）",
-  no_value: "目前读不到", no_traffic: "最近 10 秒没有请求",
+  no_value: "目前读不到", no_traffic: "最近 10 秒没有请求", none_seen: "最近 10 秒没有测到",
   stack: "七层，自应用到硬件",
   layer: "层", application: "应用 Application", speculative: "投机解码 Speculative", parallel: "并行 Parallel", scheduling: "调度 Scheduling", memory: "内存 Memory",
   operator: "算子 Operator", hardware: "硬件 Hardware",

@@ -18,7 +18,7 @@ const en = {
   median: "median {0}", prompt: "prompt {0}", run: "running", wait: "waiting", binds_first: "first limit: {0}", busiest: "{0} {1}", of_had: "of what can be had of the busiest resource",
   limit_kv_cache: "KV cache", limit_sequences: "sequence slots", limit_compute: "tensor cores", limit_slo: "latency objective", c_limits: "Saturation by limit",
   present: "This view shows the present.", runbook_english: "(in English)",
-  no_value: "cannot be read now", no_traffic: "no requests in the last 10 s",
+  no_value: "cannot be read now", no_traffic: "no requests in the last 10 s", none_seen: "none was measured in the last 10 s",
   stack: "The seven layers, from the application to the hardware",
   layer: "Layer", application: "Application", speculative: "Speculative", parallel: "Parallel", scheduling: "Scheduling", memory: "Memory (KV cache)",
   operator: "Operator", hardware: "Hardware",
