@@ -25,7 +25,7 @@ class Reason(StrEnum):
     NOT_SUPPORTED = "not_supported"  # this card, driver or kernel does not have it
     NO_PERMISSION = "no_permission"  # it exists, we may not read it
     PROFILER_LOCKED = "profiler_locked"  # another profiler holds the counters
-    ENGINE = "engine"  # no version of this engine exports it
+    ENGINE = "engine"  # the engine does not export it
     ENGINE_TOO_OLD = "engine_too_old"  # a newer version of this engine exports it
     FLAG_OFF = "flag_off"  # the engine needs a start flag to export it
     NOT_CONFIGURED = "not_configured"  # the feature behind it is off, so there is nothing to judge

@@ -148,13 +148,13 @@ def test_people_read_panels_by_cause() -> None:
         "  quiet: nothing of the kind has happened in this time",
         "    One",
         "    Three",
-        "  engine: no version of this engine exports it",
+        "  engine: the engine does not export it",
         "    Two  (without engine_x)",
         "Other (c): all 2 panels have data",
         "\n3 of 7 panels are empty.",
     ] == list(lines(looked, "are empty"))
     found = as_object(looked)
-    assert (7, "no version of this engine exports it") == (found["panels"], found["boards"][0]["empty"][1]["detail"])
+    assert (7, "the engine does not export it") == (found["panels"], found["boards"][0]["empty"][1]["detail"])
     assert "\nEach of 2 panels has data." == list(lines(looked[1:], "are empty"))[-1]
 
 

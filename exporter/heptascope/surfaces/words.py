@@ -21,7 +21,7 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.NOT_SUPPORTED: "this card, driver or kernel does not have it",
     Reason.NO_PERMISSION: "it exists, but heptascope may not read it",
     Reason.PROFILER_LOCKED: "another profiler holds the counters",
-    Reason.ENGINE: "no version of this engine exports it",
+    Reason.ENGINE: "the engine does not export it",
     Reason.ENGINE_TOO_OLD: "a newer version of this engine exports it",
     Reason.FLAG_OFF: "the engine needs a start flag to export it",
     Reason.NOT_CONFIGURED: "the feature behind it is off",

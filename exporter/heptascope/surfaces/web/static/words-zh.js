@@ -161,7 +161,7 @@ export const page = {
   playing: "录制", label: "正确的结论", verdict: "当前结论", match: "比较", right: "一致", "wrong-page": "故障不符", missed: "漏报", settling: "窗口填充中，暂不比较",
   pick: "播放其他录制", demo_words: "这是在 H200 GPU 上录制的 vLLM，循环播放。", or: " 或 ", no_fault: "无故障", limiter_is: "瓶颈 {0}",
   not_supported: "此卡、驱动或内核不具备", no_permission: "存在，但 heptascope 无权读取",
-  profiler_locked: "其他 profiler 占用了计数器", engine_reason: "此引擎没有版本导出它", engine_too_old: "此引擎的新版本才导出它",
+  profiler_locked: "其他 profiler 占用了计数器", engine_reason: "引擎未导出它", engine_too_old: "此引擎的新版本才导出它",
   flag_off: "引擎需要启动参数才导出它", not_configured: "相关功能未启用", source_down: "其数据源目前不可读",
   no_source_reason: "没有配置或找到此类数据源", stale: "最后的值太旧", invalid: "收到的值不可能",
   ambiguous: "无法确定属于哪个引擎或 GPU", idle_reason: "只有有负载时才有定义",

@@ -54,7 +54,7 @@ const en = {
   playing: "Recording", label: "A right verdict", verdict: "The verdict now", match: "Comparison", right: "agrees", "wrong-page": "wrong fault", missed: "missed", settling: "settling: the window fills",
   pick: "Play another recording", demo_words: "This is a recording of vLLM on H200 GPUs that plays in a loop.", or: " or ", no_fault: "no fault", limiter_is: "limiter {0}",
   not_supported: "this card, driver or kernel does not have it", no_permission: "it exists, but heptascope may not read it",
-  profiler_locked: "another profiler holds the counters", engine_reason: "no version of this engine exports it", engine_too_old: "a newer version of this engine exports it",
+  profiler_locked: "another profiler holds the counters", engine_reason: "the engine does not export it", engine_too_old: "a newer version of this engine exports it",
   flag_off: "the engine needs a start flag to export it", not_configured: "the feature behind it is off", source_down: "its source cannot be read at present",
   no_source_reason: "no source of this kind is configured or was found", stale: "its last value is too old to use", invalid: "the value that came was impossible",
   ambiguous: "it cannot be told which engine or GPU it belongs to", idle_reason: "it is defined only while there is work",
