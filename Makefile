@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 SOURCES := exporter tests dashboards docker
 DEMO ?=
+WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))# tests wait a third of their time: for Prometheus, Chromium, the clock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -19,7 +20,7 @@ demo: $(VENV)/.runtime ## Serve a bundled recording: real data in a minute (DEMO
 
 test: lint tools ## Linters, types and all tests that need no GPU and no engine, with coverage.
 	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -v -n auto --dist loadfile
+	$(BIN)/coverage run -m pytest -v -n $(WORKERS) --dist loadfile
 	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
 
 lint: $(VENV)/.dev
