@@ -20,7 +20,7 @@ demo: $(VENV)/.runtime ## Serve a bundled recording: real data in a minute (DEMO
 
 test: lint tools ## Linters, types and all tests that need no GPU and no engine, with coverage.
 	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -v -n $(WORKERS) --dist loadfile
+	$(BIN)/coverage run -m pytest -v -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 	@$(BIN)/coverage combine --quiet && $(BIN)/coverage report
 
 lint: $(VENV)/.dev
