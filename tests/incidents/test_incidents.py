@@ -15,6 +15,7 @@ import pytest
 from heptascope.config import Settings
 from heptascope.given import read_given, readings
 from heptascope.offline import judge_readings
+from support.untraced import untraced
 
 FOLDER = Path(__file__).parent
 
@@ -70,7 +71,8 @@ ANSWERS = {
 def answer(name: str, *without: str) -> Answer:
     """Return what is said of an incident, with the signals of some kinds left out."""
     given = [g for g in read_given(FOLDER / f"{name}.yaml") if not g.signal.name.startswith(tuple(f"heptascope_{w}_" for w in without))]
-    verdict = judge_readings(readings(given), Settings())
+    with untraced():
+        verdict = judge_readings(readings(given), Settings())
     limiter = verdict["limiter"]
     topics = sorted({f"{fault['layer']}/{fault['topic']}" for fault in verdict["faults"]})
     return Answer(verdict["state"], tuple(topics), limiter["layer"] if limiter else "")

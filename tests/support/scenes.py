@@ -16,6 +16,7 @@ from heptascope.signals.schema import SCHEMA
 from heptascope.signals.schema_row import Kind
 from heptascope.sources.replay import Failure
 from heptascope.wiring import build_pipeline
+from support.untraced import untraced
 
 START = 1_700_000_000.0
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 1024.0, 8192.0, float("inf"))
@@ -161,4 +162,5 @@ def _at(does: Does, second: int) -> float | None:
 
 def judged(scene: Scene, engine_gpus: Mapping[str, tuple[str, ...]] | None = None) -> list[Pass]:
     """Return every pass of a scene through the real pipeline."""
-    return list(passes(play(scene), build_pipeline(Settings(), engine_gpus or {})))
+    with untraced():
+        return list(passes(play(scene), build_pipeline(Settings(), engine_gpus or {})))
