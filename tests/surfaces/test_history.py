@@ -132,6 +132,22 @@ def test_a_copy_is_whole(steps: list[Callable[[Series], object]], most: int | No
     assert (most or 11) == len(times)
 
 
+@pytest.mark.parametrize("most", [None, 3])
+def test_a_time_without_its_value_is_left_out(most: int | None) -> None:
+    """While the writer is between a group's time and the values of its last series, the points before it are shown."""
+    series = BusySeries([])
+    only_time(series)
+    times, values = history.points(series, most)
+    assert (list(times), 9.0, most or 10) == (list(values), times[-1], len(times))
+
+
+def test_a_cut_that_is_not_over_gives_nothing() -> None:
+    """With the times cut and the values not, nobody knows which belong together."""
+    series = BusySeries([])
+    del series.t[:4]
+    assert ((), ()) == history.points(series)
+
+
 def test_a_copy_that_never_succeeds_is_empty() -> None:
     """A series that moves at every look gives nothing rather than something wrong."""
     assert ((), ()) == history.points(BusySeries([nothing, whole_point] * 100))

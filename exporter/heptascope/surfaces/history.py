@@ -1,12 +1,11 @@
 """Reading the in-memory history from another thread than the one that writes it.
 
-The writer appends a time and then its value, and now and then cuts both at the front. A reader copies, and copies again
-if anything moved meanwhile.
+The writer appends a time and then its value (a group's time once, then a value for each series), and now and then cuts both
+at the front. A reader copies what is whole, and copies again if anything moved meanwhile.
 """
 
 from __future__ import annotations
 
-import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -60,15 +59,17 @@ class Past(Window):
 
 
 def points(series: Series, most: int | None = None) -> tuple[Sequence[float], Sequence[float]]:
-    """Return copies of the last `most` times and values (all by default), which belong together; empty if that fails."""
-    first = -most if most else 0
+    """Return copies of the last `most` times and values (all by default), which belong together; empty if that fails.
+
+    A time whose value is not there yet is left out: the series of a group get their time first, and then a value each.
+    """
     for _ in range(_TRIES):
-        size = len(series.t)
-        if len(series.v) != size:
-            time.sleep(0)  # the writer is in the middle of it: let it go on
+        begun, whole = len(series.t), len(series.v)
+        if begun - whole not in (0, 1):
             continue
-        times, values = series.t[first:], series.v[first:]
-        if len(series.t) == size == len(series.v):
+        first = max(whole - most, 0) if most else 0
+        times, values = series.t[first:whole], series.v[first:whole]
+        if (begun, whole) == (len(series.t), len(series.v)):
             return times, values
     return (), ()
 
