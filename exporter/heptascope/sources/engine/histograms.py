@@ -49,11 +49,13 @@ class Plan:
         sums: dict[Place, int] = {}
         for index, one in enumerate(series):
             where = place(one)
-            if where is None or one.suffix not in ("_bucket", "_sum"):
-                continue
-            kept, slot = (buckets.setdefault(where, {}), _bound(one)) if one.suffix == "_bucket" else (sums, where)
-            self.repeats += slot in kept  # of two with the same labels the first counts
-            kept.setdefault(slot, index)  # type: ignore[arg-type]  # the slot is of the kind that its dictionary has
+            if where is not None and one.suffix == "_bucket":
+                slots, bound = buckets.setdefault(where, {}), _bound(one)
+                self.repeats += bound in slots  # of two with the same labels the first counts
+                slots.setdefault(bound, index)
+            elif where is not None and one.suffix == "_sum":
+                self.repeats += where in sums
+                sums.setdefault(where, index)
         self._shapes = [_shape(where, buckets.get(where, {}), sums.get(where)) for where in buckets | sums]
 
     def fits(self, series: Sequence[Series]) -> bool:
