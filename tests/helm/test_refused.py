@@ -8,6 +8,7 @@ import helm_python
 import pytest
 
 from heptascope.sources.engine.discover import well_known_ports
+from support.helm_refused import REFUSED
 from support.helm_render import documents, of_kind, texts
 
 
@@ -184,7 +185,7 @@ OBJECTS: dict[str, tuple[dict[str, Any], str]] = {
         "prometheusRule.alertLabels: engine is a label of the alerts' own; routes and inhibition ask for it",
     ),
 }
-BAD = TIMES | PORTS | VOLUMES | PODS | OBJECTS
+BAD = REFUSED | TIMES | PORTS | VOLUMES | PODS | OBJECTS
 
 GOOD: dict[str, dict[str, Any]] = {
     "the longest interval": monitor(interval="1m15s", scrapeTimeout="1m15s") | {"prometheusRule": {"enabled": True}},
